@@ -44,24 +44,51 @@ function measureAll() {
     const corpus = piiCorpus(type, set, seed);
     const only = piiDetector({ types: [type] });
     const goal = CHECKED.has(type) ? 0.98 : 0.95;
-    rows.push(row(`pii: ${type}`, corpus, (text) => pii(text, 0).filter(({ kind }) => kind === type), goal, (text) => only(text, 0)));
+    rows.push(
+      row(
+        `pii: ${type}`,
+        corpus,
+        (text) => pii(text, 0).filter(({ kind }) => kind === type),
+        goal,
+        (text) => only(text, 0),
+      ),
+    );
   }
-  rows.push(row(`secrets (${VENDOR_COUNT} formats)`, secretsCorpus(set, seed), (text) => secrets(text, 0), 0.95));
+  rows.push(
+    row(`secrets (${VENDOR_COUNT} formats)`, secretsCorpus(set, seed), (text) => secrets(text, 0), 0.95),
+  );
   rows.push(injectionRow(injectionCorpus(set, seed)));
   print(rows);
   const unmet = rows.filter(({ reached }) => !reached);
-  console.log(unmet.length === 0 ? 'All goals are reached.' : `NOT REACHED: ${unmet.map(({ name, goal }) => `${name} (${goal})`).join('; ')}`);
+  console.log(
+    unmet.length === 0
+      ? 'All goals are reached.'
+      : `NOT REACHED: ${unmet.map(({ name, goal }) => `${name} (${goal})`).join('; ')}`,
+  );
   if (set !== 'report' || values['no-write']) return;
   const results = rows.map(({ mistakes, ...rest }) => rest);
   writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify({ seed, results }, null, 2)}\n`);
   const page = new URL('../../../docs/guide/guardrails.md', import.meta.url);
   const text = readFileSync(page, 'utf8');
-  writeFileSync(page, text.replace(/(<!-- eval -->\n)[^]*?(<!-- \/eval -->)/, (_, open, close) => `${open}${table(rows)}\n${close}`));
+  writeFileSync(
+    page,
+    text.replace(
+      /(<!-- eval -->\n)[\s\S]*?(<!-- \/eval -->)/,
+      (_, open, close) => `${open}${table(rows)}\n${close}`,
+    ),
+  );
 }
 
 function row(name, corpus, detect, goal, timed = detect) {
   const measured = measure(corpus, detect);
-  return { name, ...rounded(measured), mbPerSecond: Math.round(speed(corpus, timed)), goal: `F1 ≥ ${goal}`, reached: measured.f1 >= goal, mistakes: measured.mistakes };
+  return {
+    name,
+    ...rounded(measured),
+    mbPerSecond: Math.round(speed(corpus, timed)),
+    goal: `F1 ≥ ${goal}`,
+    reached: measured.f1 >= goal,
+    mistakes: measured.mistakes,
+  };
 }
 
 function injectionRow(corpus) {
@@ -79,7 +106,8 @@ function injectionRow(corpus) {
     else if (hit) wrong++;
     else right++;
     if (is !== hit) mistakes.push(is ? { missed: text } : { wrong: text });
-    const count = (counts[category] ??= [0, 0]);
+    counts[category] ??= [0, 0];
+    const count = counts[category];
     if (hit) count[0]++;
     count[1]++;
   }
@@ -101,7 +129,16 @@ function injectionRow(corpus) {
 }
 
 function rounded({ texts, labels, found, missed, wrong, precision, recall, f1 }) {
-  return { texts, labels, found, missed, wrong, precision: round(precision), recall: round(recall), f1: round(f1) };
+  return {
+    texts,
+    labels,
+    found,
+    missed,
+    wrong,
+    precision: round(precision),
+    recall: round(recall),
+    f1: round(f1),
+  };
 }
 
 function round(value) {
@@ -109,14 +146,33 @@ function round(value) {
 }
 
 function print(rows) {
-  for (const { name, texts, precision, recall, f1, falseAlarms, mbPerSecond, goal, reached, mistakes, byCategory } of rows) {
+  for (const {
+    name,
+    texts,
+    precision,
+    recall,
+    f1,
+    falseAlarms,
+    mbPerSecond,
+    goal,
+    reached,
+    mistakes,
+    byCategory,
+  } of rows) {
     const alarms = falseAlarms === undefined ? '' : `  false alarms ${(falseAlarms * 100).toFixed(1)} %`;
     console.log(
       `${name.padEnd(24)} ${String(texts).padStart(5)} texts  precision ${precision.toFixed(4)}  recall ${recall.toFixed(4)}  F1 ${f1.toFixed(4)}${alarms}  ${mbPerSecond} MB/s  ${goal}: ${reached ? 'reached' : 'NOT REACHED'}`,
     );
-    if (byCategory) console.log(`  ${Object.entries(byCategory).map(([category, hits]) => `${category} ${hits}`).join(', ')}`);
+    if (byCategory)
+      console.log(
+        `  ${Object.entries(byCategory)
+          .map(([category, hits]) => `${category} ${hits}`)
+          .join(', ')}`,
+      );
     for (const { missed, wrong } of mistakes.slice(0, Number(values.mistakes)))
-      console.log(`  ${missed === undefined ? `wrong:  ${JSON.stringify(wrong)}` : `missed: ${JSON.stringify(missed)}`}`);
+      console.log(
+        `  ${missed === undefined ? `wrong:  ${JSON.stringify(wrong)}` : `missed: ${JSON.stringify(missed)}`}`,
+      );
   }
 }
 
@@ -126,7 +182,11 @@ function table(rows) {
     ({ name, texts, precision, recall, f1, falseAlarms, mbPerSecond, goal, reached }) =>
       `| ${name} | ${texts} | ${precision.toFixed(3)} | ${recall.toFixed(3)} | ${f1.toFixed(3)} | ${falseAlarms === undefined ? '' : `${(falseAlarms * 100).toFixed(1)} %`} | ${mbPerSecond} | ${goal}: ${reached ? 'reached' : '**not reached**'} |`,
   );
-  return ['| detector | texts | precision | recall | F1 | false alarms | MB/s | goal |', '|---|---|---|---|---|---|---|---|', ...lines].join('\n');
+  return [
+    '| detector | texts | precision | recall | F1 | false alarms | MB/s | goal |',
+    '|---|---|---|---|---|---|---|---|',
+    ...lines,
+  ].join('\n');
 }
 
 /** A file of the user's: each kind by itself, whatever detector finds it. */
@@ -144,11 +204,18 @@ function measureOwn(path) {
   const labelled = samples.filter(({ spans }) => Array.isArray(spans));
   const kinds = new Set(labelled.flatMap(({ spans }) => spans.map(({ kind }) => kind)));
   const rows = [...kinds].map((kind) => {
-    const detect = PII_TYPES.includes(kind) ? (text) => pii(text, 0).filter((one) => one.kind === kind) : (text) => secrets(text, 0);
-    const own = labelled.map(({ text, spans }) => ({ text, spans: spans.filter((span) => span.kind === kind) }));
+    const detect = PII_TYPES.includes(kind)
+      ? (text) => pii(text, 0).filter((one) => one.kind === kind)
+      : (text) => secrets(text, 0);
+    const own = labelled.map(({ text, spans }) => ({
+      text,
+      spans: spans.filter((span) => span.kind === kind),
+    }));
     return row(String(kind), own, detect, 0.95);
   });
-  const judged = samples.filter(({ injection: is }) => typeof is === 'boolean').map((one) => ({ category: 'own', ...one }));
+  const judged = samples
+    .filter(({ injection: is }) => typeof is === 'boolean')
+    .map((one) => ({ category: 'own', ...one }));
   if (judged.length > 0) rows.push(injectionRow(judged));
   if (rows.length === 0) throw new Error(`${path} has no line with "spans" or "injection".`);
   print(rows);

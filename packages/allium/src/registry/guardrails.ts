@@ -11,6 +11,14 @@ const FACTORIES = {
   pii: 'pii',
   secrets: 'secrets',
   'content-filter': 'contentFilter',
+  'prompt-injection': 'promptInjection',
+  'tool-policy': 'toolPolicy',
+  egress: 'egress',
+  'system-prompt-leak': 'systemPromptLeak',
+  topics: 'topics',
+  'llm-judge': 'llmJudge',
+  grounded: 'grounded',
+  'max-input-tokens': 'maxInputTokens',
 } as const;
 
 /** `adapt`: puts what options name, such as a model, in the place of its name. */

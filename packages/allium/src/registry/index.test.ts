@@ -208,7 +208,7 @@ describe('registerMiddleware', () => {
 describe('an unknown name', () => {
   it('is answered with what there is, and the nearest', async () => {
     await expect(resolveMiddleware('rety')).rejects.toThrow(
-      /^No middleware is called "rety". Did you mean "retry"\? There are: approval, audit-log, .*retry, .*tool-selector\.$/,
+      /^No middleware is called "rety". Did you mean "retry"\? There are: approval, audit-log, .*retry, .*tool-selector, topics\.$/,
     );
     await expect(resolveMiddleware('zzz')).rejects.toThrow(/called "zzz"\. There are/);
     await expect(resolveStore('sqllite')).rejects.toThrow(

@@ -2,7 +2,7 @@
 import type { Middleware } from 'allium';
 import { checkFields, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
-import { EVERY_TEXT, SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
+import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { linearPattern, type Search, wordPattern } from '../scan/patterns.js';
 
 const OPTIONS = {
@@ -34,13 +34,7 @@ const PATTERN_WINDOW = 128;
  */
 export function contentFilter(options: ContentFilterOptions = {}): Middleware {
   checkFields('contentFilter()', OPTIONS, options);
-  const {
-    keywords = [],
-    patterns = [],
-    action = 'redact',
-    replacement = '[removed]',
-    on = EVERY_TEXT,
-  } = options;
+  const { keywords = [], patterns = [], replacement = '[removed]' } = options;
   const searches: [string, Search][] = patterns.map((pattern, i) => [
     `pattern-${i + 1}`,
     linearPattern(`patterns[${i}]`, pattern),
@@ -49,12 +43,9 @@ export function contentFilter(options: ContentFilterOptions = {}): Middleware {
   const longest = Math.max(1, ...keywords.map((word) => word.length + 8 * (word.split(/\s+/).length - 1)));
   const window =
     options.window ?? (patterns.length > 0 ? Math.max(PATTERN_WINDOW, longest + 2) : longest + 2);
-  return searchGuard({
-    name: options.name ?? 'content-filter',
-    on,
-    action,
-    onFail: options.onFail,
-    window,
+  return searchGuard(options, {
+    kind: 'content-filter',
+    hold: window,
     // From the beginning, whatever is decided: where a match of somebody's pattern begins depends on the one before it.
     detect(text) {
       const found: Finding[] = [];

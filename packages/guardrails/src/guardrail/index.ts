@@ -1,18 +1,7 @@
 /** A guardrail of your own, in ten lines. */
-import {
-  type Awaitable,
-  defineMiddleware,
-  type Guard,
-  type GuardContext,
-  type GuardSubject,
-  type Middleware,
-  type Model,
-  type Span,
-  type Verdict,
-  type Window,
-} from 'allium';
-import { checkFields, invalidOption, kinds, type OptionsOf } from 'allium/kit';
-import { COMMON_FIELDS, EVERY_TEXT } from '../scan/guard.js';
+import type { Awaitable, GuardContext, GuardSubject, Middleware, Model, Span, Verdict, Window } from 'allium';
+import { checkFields, invalidOption, isThenable, kinds, type OptionsOf } from 'allium/kit';
+import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 
 /** What a check says of a text: spans that may not pass, `true` or a reason if none of it may, nothing if all is well. */
 export type Checked = readonly Span[] | boolean | string | undefined;
@@ -47,32 +36,25 @@ export type GuardrailOptions = OptionsOf<typeof OPTIONS>;
  */
 export function guardrail(options: GuardrailOptions): Middleware {
   checkFields('guardrail()', OPTIONS, options);
-  const { check, judge, on = EVERY_TEXT, action = 'redact', models = [], replacement } = options;
+  const { check, judge, models = [], replacement } = options;
   if (!check && !judge) throw invalidOption('check', 'a function, unless `judge` is one', check);
   if (judge && typeof options.hold === 'object')
     throw invalidOption('hold', "'full' beside `judge`, which looks at whole texts", options.hold);
-  const guard: Guard = {
-    on,
-    action,
-    hold: options.hold ?? 'full',
-    ...(replacement !== undefined && { replacement }),
-    ...(check && { find: (text, ctx) => spansOf(check(text, ctx), text) }),
-    ...(judge && {
-      judge(subject, ctx) {
-        const said = judge(subject, ctx);
-        return said instanceof Promise
-          ? said.then(verdictOf)
-          : verdictOf(said as Verdict | boolean | string | void);
-      },
-    }),
-  };
-  return defineMiddleware({
-    name: options.name ?? 'guardrail',
-    ...(options.onFail && { onFail: options.onFail }),
-    traits: ['protects'],
-    ...(models.length > 0 && { extraLlmCalls: () => models }),
-    guard,
-  });
+  return guardrailOf(
+    options,
+    { kind: 'guardrail', more: models.length > 0 ? { extraLlmCalls: () => models } : {} },
+    {
+      hold: options.hold ?? 'full',
+      ...(replacement !== undefined && { replacement }),
+      ...(check && { find: (text, ctx) => spansOf(check(text, ctx), text) }),
+      ...(judge && {
+        judge(subject, ctx) {
+          const said = judge(subject, ctx);
+          return isThenable(said) ? Promise.resolve(said).then(verdictOf) : verdictOf(said);
+        },
+      }),
+    },
+  );
 }
 
 /** A check that objects to a text as a whole objects to all of it. */

@@ -2,7 +2,7 @@
 import type { Middleware } from 'allium';
 import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
-import { EVERY_TEXT, SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
+import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { PII_TYPES, type PiiType, piiDetector } from './detect.js';
 import { hashed, masked, redacted } from './strategies.js';
 
@@ -48,7 +48,6 @@ export type PiiOptions = OptionsOf<typeof OPTIONS>;
 export function pii(options: PiiOptions = {}): Middleware {
   checkFields('pii()', OPTIONS, options);
   const { types = PII_TYPES, strategy = 'redact', key, countries = [], allow = [], recognize } = options;
-  const { action = 'redact', on = EVERY_TEXT } = options;
   if (strategy === 'hash' && key === undefined)
     throw invalidOption(
       'key',
@@ -67,12 +66,9 @@ export function pii(options: PiiOptions = {}): Middleware {
       ? found
       : found.filter(({ start, end }) => !allowed.has(text.slice(start, end).toLowerCase()));
   };
-  return searchGuard({
-    name: options.name ?? 'pii',
-    on,
-    action,
-    onFail: options.onFail,
-    window: options.window ?? 128,
+  return searchGuard(options, {
+    kind: 'pii',
+    hold: options.window ?? 128,
     detect,
     replace(finding, text) {
       if (strategy === 'redact') return redacted(finding);

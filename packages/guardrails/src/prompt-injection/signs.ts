@@ -103,7 +103,7 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'leak',
     1,
-    '(?:^|[.!?:;,>"\'] ?|\\b(?:please|kindly|just|now|then|and|first|simply|to|you must|must|should|could you|can you|would you) )(?:reveal|print|output|leak|dump|disclose|expose|recite|divulge|repeat|show(?: me)?|tell me|give me|display|share|paste|quote|reproduce|spell out|write (?:out|down))\\b[^.!?\\n]{0,24}\\b(?:the |your |any |all )?(?:system|hidden|secret|initial|original|internal|confidential|underlying|developer|starting|first|exact) (?:\\w+ )?(?:prompt|instruct\\w*|message|directives?|rules|guidelines)\\b(?:[^.!?\\n]{0,24}\\b(?:you|your|verbatim|word|exactly|above|full)\\b|[.!?"\' ]*$|[.!?])',
+    '(?:^|[.!?:;,>"\'] ?|\\b(?:please|kindly|just|now|then|and|first|simply|to|you must|must|should|could you|can you|would you) )(?:reveal|print|output|leak|dump|disclose|expose|recite|divulge|repeat|show(?: me)?|tell me|give me|display|share|paste|quote|reproduce|spell out|write (?:out|down))\\b[^.!?\\n]{0,24}\\b(?:the |your |any |all )?(?:system|hidden|secret|initial|original|internal|confidential|underlying|developer|starting|first|exact) (?:\\w+ )?(?:prompt|instruct\\w*|message|directives?|rules|guidelines)\\b(?:[^.!?\\n]{0,24}\\b(?:you|your|verbatim|word|exactly|above|full)\\b|(?=[.!?"\' ]*$)|(?=[.!?]))',
   ),
   sign(
     'leak',

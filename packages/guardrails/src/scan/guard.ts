@@ -1,24 +1,40 @@
 /** What all guardrails have in common: their options, and the guard that they come to. */
-import type { Guard, GuardPoint, Middleware, Span } from 'allium';
-import { defineMiddleware, window } from 'allium';
+import {
+  defineMiddleware,
+  type Guard,
+  type GuardContext,
+  type GuardPoint,
+  type Middleware,
+  type Severity,
+  type Span,
+  window,
+} from 'allium';
 import { type Kind, kinds } from 'allium/kit';
-import type { Detector, Finding } from './finding.js';
+import type { Finding } from './finding.js';
 
 const POINTS = ['input', 'request', 'output', 'thinking', 'tool-args', 'tool-result', 'final'] as const;
 
 /** Where text comes in and goes out; `request`, which has the system prompt as well, on request. */
 export const EVERY_TEXT: readonly GuardPoint[] = ['input', 'output', 'thinking', 'tool-args', 'tool-result'];
 
-const ACTIONS = ['redact', 'block', 'stop', 'warn'] as const;
+/** What the model wrote. Only there it can be asked again. */
+export const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args'];
+
+const ACTIONS = ['redact', 'block', 'stop', 'warn', 'feedback'] as const;
 
 export type Action = (typeof ACTIONS)[number];
 
 /** Options that every guardrail takes. */
 export const COMMON_FIELDS = {
-  /** Where it judges. @default input, output, thinking, tool-args and tool-result */
+  /** Where it judges. */
   on: kinds.listOf(kinds.oneOf(...POINTS), undefined, 1) as Kind<readonly GuardPoint[]>,
-  /** What becomes of a text in which it finds something. */
+  /**
+   * What becomes of a text in which it finds something: `redact` cuts it, `block` refuses the whole, `stop` ends the run,
+   * `warn` only reports, `feedback` asks the model again and says why.
+   */
   action: kinds.oneOf(...ACTIONS),
+  /** How often the model is asked again in a turn before it is refused. @default 2 */
+  maxFeedback: kinds.integer(1),
   /** What its own failure means: `closed` releases nothing more, `open` goes on without it. @default 'closed' */
   onFail: kinds.oneOf('closed', 'open'),
   /** Its name. Two of a kind in one list need different names. @default its kind */
@@ -32,44 +48,66 @@ export const SEARCH_FIELDS = {
   window: kinds.integer(1, 65_536),
 };
 
+interface Common {
+  readonly on?: readonly GuardPoint[];
+  readonly action?: Action;
+  readonly maxFeedback?: number;
+  readonly onFail?: 'closed' | 'open';
+  readonly name?: string;
+}
+
 export interface SearchGuard {
-  readonly name: string;
-  readonly on: readonly GuardPoint[];
-  readonly action: Action;
-  readonly onFail: 'closed' | 'open' | undefined;
-  readonly window: number;
-  readonly detect: Detector;
+  /** Its kind, which is its name unless the options say otherwise. */
+  readonly kind: string;
+  /** Where it judges unless the options say otherwise. */
+  readonly points?: readonly GuardPoint[];
+  readonly action?: Action;
+  /** Characters that are held back; 'full' for all of a text. */
+  readonly hold: number | 'full';
+  readonly severity?: Severity;
+  readonly detect: (text: string, from: number, ctx: GuardContext) => readonly Finding[];
   /** What stands where something was found. */
-  readonly replace: (finding: Finding, text: string) => string;
-  readonly more?: Middleware;
+  readonly replace: (finding: Finding, text: string, ctx: GuardContext) => string;
+  readonly more?: Partial<Middleware>;
+  readonly guard?: Partial<Guard>;
 }
 
 /** A guardrail that searches text, streamed or not. */
-export function searchGuard({
-  name,
-  on,
-  action,
-  onFail,
-  window: chars,
-  detect,
-  replace,
-  more,
-}: SearchGuard): Middleware {
-  const guard: Guard = {
-    on,
-    action,
-    hold: window(chars),
-    find: (text, { from }) => detect(text, from).map((finding) => spanOf(finding, replace(finding, text))),
-  };
+export function searchGuard(options: Common, own: SearchGuard): Middleware {
+  const { detect, replace, hold, severity = 'medium' } = own;
+  const find: Guard['find'] = (text, ctx) =>
+    detect(text, ctx.from, ctx).map((finding) => spanOf(finding, replace(finding, text, ctx), severity));
+  return guardrailOf(options, own, { hold: hold === 'full' ? 'full' : window(hold), find, ...own.guard });
+}
+
+/** A middleware with this guard, and with what the options say about it. */
+export function guardrailOf(
+  options: Common,
+  own: Pick<SearchGuard, 'kind' | 'points' | 'action' | 'more'>,
+  guard: Omit<Guard, 'on' | 'action'>,
+): Middleware {
+  const action = options.action ?? own.action ?? 'redact';
+  const points = own.points ?? EVERY_TEXT;
+  const on = options.on ?? (action === 'feedback' ? answersOf(points) : points);
   return defineMiddleware({
-    name,
-    ...(onFail && { onFail }),
-    traits: action === 'redact' ? ['redacts'] : ['protects'],
-    ...more,
-    guard,
+    name: options.name ?? own.kind,
+    ...(options.onFail && { onFail: options.onFail }),
+    traits: [action === 'redact' ? 'redacts' : 'protects'],
+    ...own.more,
+    guard: {
+      on,
+      action,
+      ...(options.maxFeedback !== undefined && { maxFeedback: options.maxFeedback }),
+      ...guard,
+    },
   });
 }
 
-function spanOf({ start, end }: Finding, replacement: string): Span {
-  return { start, end, replacement };
+function answersOf(points: readonly GuardPoint[]): readonly GuardPoint[] {
+  const answers = points.filter((point) => ANSWERS.includes(point) || point === 'final');
+  return answers.length > 0 ? answers : ANSWERS;
+}
+
+function spanOf({ start, end, kind }: Finding, replacement: string, severity: Severity): Span {
+  return { start, end, replacement, kind, severity };
 }

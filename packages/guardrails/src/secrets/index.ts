@@ -1,7 +1,7 @@
 /** Keeps keys, tokens and passwords from models, tools, logs and readers. */
 import type { Middleware } from 'allium';
 import { checkFields, kinds, type OptionsOf } from 'allium/kit';
-import { EVERY_TEXT, SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
+import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { secretDetector } from './detect.js';
 
 const OPTIONS = {
@@ -23,15 +23,13 @@ export type SecretsOptions = OptionsOf<typeof OPTIONS>;
  */
 export function secrets(options: SecretsOptions = {}): Middleware {
   checkFields('secrets()', OPTIONS, options);
-  const { entropy = true, allow = [], action = 'redact', on = EVERY_TEXT } = options;
+  const { entropy = true, allow = [] } = options;
   const detect = secretDetector({ entropy });
   const allowed = new Set(allow);
-  return searchGuard({
-    name: options.name ?? 'secrets',
-    on,
-    action,
-    onFail: options.onFail,
-    window: options.window ?? 128,
+  return searchGuard(options, {
+    kind: 'secrets',
+    hold: options.window ?? 128,
+    severity: 'high',
     detect: (text, from) =>
       allowed.size === 0
         ? detect(text, from)

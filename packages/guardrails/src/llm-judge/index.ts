@@ -1,0 +1,41 @@
+/** A second model decides whether a text is allowed. */
+import type { Middleware, Model } from 'allium';
+import { checkFields, kinds, type OptionsOf } from 'allium/kit';
+import { JUDGE_FIELDS, judged } from '../asking/judge.js';
+import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
+
+const OPTIONS = {
+  ...COMMON_FIELDS,
+  ...JUDGE_FIELDS,
+  /** Judges. It is asked through `ctx.generate()`, so it counts in budgets and limits of the run. */
+  model: kinds.required(kinds.methods<Model>('stream')),
+  /** What is allowed and what is not, in words. */
+  policy: kinds.required(kinds.nonEmptyText),
+};
+
+export type LlmJudgeOptions = OptionsOf<typeof OPTIONS>;
+
+/**
+ * Asks a model whether a text keeps to a policy. The text is quoted as data; an answer that is missing, late or nonsense
+ * refuses, unless `onUnclear` says otherwise.
+ *
+ * @example
+ * new Agent({ model, middleware: [llmJudge({ model: small, policy: 'No medical advice.', on: ['final'] })] });
+ */
+export function llmJudge(options: LlmJudgeOptions): Middleware {
+  checkFields('llmJudge()', OPTIONS, options);
+  const { model, policy, timeoutMs, onUnclear, clock } = options;
+  return guardrailOf(
+    options,
+    {
+      kind: 'llm-judge',
+      points: ['input', 'final'],
+      action: 'block',
+      more: { extraLlmCalls: () => [model] },
+    },
+    {
+      judge: (subject, ctx) =>
+        judged(subject, ctx, { model, policy, kind: 'policy', timeoutMs, onUnclear, clock }),
+    },
+  );
+}

@@ -1,0 +1,99 @@
+import { Agent, textOf, tool } from 'allium';
+import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type ToolPolicyOptions, toolPolicy } from './index.js';
+
+testMiddleware(() => toolPolicy({ deny: ['nosuch_*'] }), { name: 'tool-policy', describe, it });
+testMiddleware(() => toolPolicy({ deny: ['kit_*'] }), {
+  name: 'tool-policy that refuses',
+  describe,
+  it,
+  neutral: () => toolPolicy({ deny: ['nosuch_*'] }),
+  handles: ['tool-errors'],
+  skip: { 'control-signals': 'The tools that stop never run.' },
+});
+
+const made = (name: string) =>
+  tool({ name, description: 'A tool.', input: z.any(), execute: () => `ran ${name}` });
+
+/** What the model reads after a call. */
+async function called(
+  name: string,
+  args: object,
+  options: ToolPolicyOptions,
+  run: object = {},
+): Promise<string> {
+  const model = scriptedModel([toolCalls({ name, args }), text('Done.')]);
+  const tools = [made('read_file'), made('delete_file'), made('shell')];
+  const result = await new Agent({ model, tools, middleware: [toolPolicy(options)] }).run('Go', run as never);
+  if (result.status === 'suspended') return 'asked';
+  return textOf(result.messages.find(({ role }) => role === 'tool')!);
+}
+
+describe('tool-policy', () => {
+  it('refuses by name, with stars', async () => {
+    const options = { deny: ['delete_*'] };
+    expect(await called('read_file', {}, options)).toBe('ran read_file');
+    expect(await called('delete_file', {}, options)).toContain(
+      'Calling "delete_file" is not allowed. The tool policy says so (deny "delete_*").',
+    );
+  });
+
+  it('refuses what it does not allow, once it allows something', async () => {
+    expect(await called('shell', {}, { allow: ['read_*'] })).toContain(
+      'No rule of the tool policy allows it.',
+    );
+    expect(await called('shell', {}, { allow: ['read_*'], otherwise: 'allow' })).toBe('ran shell');
+  });
+
+  it('looks at arguments at any depth; the first rule that fits decides', async () => {
+    const options: ToolPolicyOptions = {
+      rules: [
+        { effect: 'allow', tools: 'shell', args: { command: '^ls( |$)' } },
+        { effect: 'deny', tools: 'shell', args: { '*': /\bsudo\b/i }, reason: 'Never as root.' },
+        { effect: 'ask', tools: ['shell'] },
+        { effect: 'allow' },
+      ],
+    };
+    expect(await called('shell', { command: 'ls -l' }, options)).toBe('ran shell');
+    expect(await called('shell', { command: 'x', env: [{ next: 'SUDO rm' }] }, options)).toContain(
+      'Never as root.',
+    );
+    expect(await called('shell', { command: 'cat x' }, options)).toBe('asked');
+    expect(await called('read_file', {}, options)).toBe('ran read_file');
+  });
+
+  it('reads arguments by path', async () => {
+    const rules: ToolPolicyOptions['rules'] = [{ effect: 'deny', args: { 'items.path': '^/etc' } }];
+    expect(
+      await called('read_file', { items: [{ path: '/tmp' }, { path: '/etc/passwd' }] }, { rules }),
+    ).toContain('(rule 1)');
+    expect(await called('read_file', { items: [{ path: '/tmp' }], path: '/etc' }, { rules })).toBe(
+      'ran read_file',
+    );
+  });
+
+  it('knows roles and tenants', async () => {
+    const rules: ToolPolicyOptions['rules'] = [
+      { effect: 'allow', tools: 'shell', roles: 'admin' },
+      { effect: 'allow', tools: 'shell', tenants: ['lab'] },
+      { effect: 'deny', tools: 'shell', reason: 'Admins only.' },
+    ];
+    expect(await called('shell', {}, { rules, otherwise: 'allow' })).toContain('Admins only.');
+    expect(await called('shell', {}, { rules }, { metadata: { role: 'admin' } })).toBe('ran shell');
+    expect(await called('shell', {}, { rules }, { metadata: { roles: ['x', 'admin'] } })).toBe('ran shell');
+    expect(await called('shell', {}, { rules, roles: () => 'admin' })).toBe('ran shell');
+  });
+
+  it.each([
+    [{}, 'Expected `rules` to be a rule at least'],
+    [{ rules: [{ effect: 'maybe' }] }, 'Expected `rules[0].effect` to be'],
+    [
+      { rules: [{ effect: 'deny', args: { x: '(?=a)' } }] },
+      'Expected `rules[0].args.x` to be a pattern that runs in linear time',
+    ],
+  ])('refuses %j', (options, message) => {
+    expect(() => toolPolicy(options as never)).toThrow(message);
+  });
+});

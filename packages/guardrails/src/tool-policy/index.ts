@@ -1,0 +1,195 @@
+/** Decides which tools may be called, with which arguments, and by whom. */
+import type { Context, GuardSubject, Middleware, Verdict } from 'allium';
+import { checkFields, invalidOption, isRecord, type Kind, kinds, type OptionsOf } from 'allium/kit';
+import { guardrailOf } from '../scan/guard.js';
+import { linearPattern } from '../scan/patterns.js';
+
+const texts = kinds.either(kinds.nonEmptyText, kinds.listOf(kinds.nonEmptyText));
+const pattern = kinds.kind<RegExp | string>(
+  'a regular expression or its source',
+  (value) => value instanceof RegExp || (typeof value === 'string' && value !== ''),
+  { schema: { type: 'string' } },
+);
+
+const RULE = {
+  /** What happens to a call that fits. */
+  effect: kinds.required(kinds.oneOf('allow', 'deny', 'ask')),
+  /** Names of tools; `*` stands for any letters. @default every tool */
+  tools: texts,
+  /** Patterns by the path of an argument, such as `path` or `filter.name`; `*` is any text in them. All must be found. */
+  args: kinds.recordOf(pattern) as Kind<Readonly<Record<string, RegExp | string>>>,
+  /** Tenants it is for. @default every tenant */
+  tenants: texts,
+  /** Roles it is for: the caller has one of them. @default everybody */
+  roles: texts,
+  /** What the model is told. @default which rule it was */
+  reason: kinds.nonEmptyText,
+};
+
+export type ToolRule = OptionsOf<typeof RULE>;
+
+const OPTIONS = {
+  /** Names of tools that may be called, as rules behind `rules`; `*` stands for any letters. */
+  allow: kinds.names,
+  /** Names of tools that may not be called, as rules before all others. */
+  deny: kinds.names,
+  /** Looked at in order: the first that fits decides. */
+  rules: kinds.listOf(kinds.shape(RULE)) as Kind<readonly ToolRule[]>,
+  /** What happens to a call that no rule fits. @default 'deny' if a rule allows something, otherwise 'allow' */
+  otherwise: kinds.oneOf('allow', 'deny', 'ask'),
+  /** The roles of whoever runs the agent. @default `role` or `roles` of the run's metadata */
+  roles: kinds.func<(ctx: Context) => string | readonly string[] | undefined>(),
+  /** `block` refuses the call and tells the model, `stop` ends the run, `warn` only reports, `feedback` asks again. @default 'block' */
+  action: kinds.oneOf('block', 'stop', 'warn', 'feedback'),
+  /** What its own failure means. @default 'closed' */
+  onFail: kinds.oneOf('closed', 'open'),
+  /** Its name. @default 'tool-policy' */
+  name: kinds.nonEmptyText,
+};
+
+export type ToolPolicyOptions = OptionsOf<typeof OPTIONS>;
+
+interface Compiled {
+  readonly label: string;
+  readonly effect: 'allow' | 'deny' | 'ask';
+  readonly reason?: string;
+  fits(name: string, args: unknown, ctx: Context): boolean;
+}
+
+/**
+ * Allows, refuses or asks about calls, by tool, arguments, tenant and role. The reason names the rule.
+ *
+ * @example
+ * toolPolicy({ deny: ['delete_*'], rules: [{ effect: 'ask', tools: 'shell', args: { command: /\bsudo\b/ } }] });
+ */
+export function toolPolicy(options: ToolPolicyOptions): Middleware {
+  checkFields('toolPolicy()', OPTIONS, options);
+  const { allow = [], deny = [], rules = [], roles = rolesOfRun } = options;
+  const list: Compiled[] = [
+    ...deny.map((tools) => compiled({ effect: 'deny', tools }, `deny "${tools}"`, roles)),
+    ...rules.map((rule, i) => compiled(rule, `rule ${i + 1}`, roles, `rules[${i}].args`)),
+    ...allow.map((tools) => compiled({ effect: 'allow', tools }, `allow "${tools}"`, roles)),
+  ];
+  if (list.length === 0)
+    throw invalidOption('rules', 'a rule at least, unless `allow` or `deny` has one', rules);
+  const otherwise = options.otherwise ?? (list.some(({ effect }) => effect === 'allow') ? 'deny' : 'allow');
+  const mentions = [...allow, ...deny, ...rules.flatMap(({ tools = [] }) => tools)].filter(
+    (name) => !name.includes('*'),
+  );
+  return guardrailOf(
+    options,
+    {
+      kind: 'tool-policy',
+      points: ['tool-args'],
+      action: 'block',
+      more: { mentions, suspends: otherwise === 'ask' || rules.some(({ effect }) => effect === 'ask') },
+    },
+    {
+      judge({ toolCall, args }: GuardSubject, { context }): Verdict | undefined {
+        const name = toolCall?.name ?? '';
+        const rule = list.find((one) => one.fits(name, args, context));
+        const effect = rule?.effect ?? otherwise;
+        if (effect === 'allow') return undefined;
+        const why = rule
+          ? (rule.reason ?? `The tool policy says so (${rule.label}).`)
+          : 'No rule of the tool policy allows it.';
+        if (effect === 'ask')
+          return {
+            type: 'ask',
+            request: { title: `${name}: ${why}` },
+            kind: 'tool-policy',
+            severity: 'medium',
+          };
+        return {
+          type: 'deny',
+          reason: `Calling "${name}" is not allowed. ${why}`,
+          kind: 'tool-policy',
+          severity: 'high',
+        };
+      },
+    },
+  );
+}
+
+function compiled(
+  { effect, tools, args = {}, tenants, roles, reason }: ToolRule,
+  label: string,
+  rolesOf: (ctx: Context) => string | readonly string[] | undefined,
+  at = 'args',
+): Compiled {
+  const names = tools === undefined ? undefined : listed(tools).map(wildcard);
+  const patterns = Object.entries(args).map(
+    ([path, source]) => [path, linearPattern(`${at}.${path}`, source)] as const,
+  );
+  return {
+    label,
+    effect,
+    ...(reason !== undefined && { reason }),
+    fits(name, given, ctx) {
+      if (names && !names.some((fits) => fits(name))) return false;
+      if (tenants !== undefined && !(ctx.tenant !== undefined && listed(tenants).includes(ctx.tenant)))
+        return false;
+      if (roles !== undefined && !listed(rolesOf(ctx) ?? []).some((role) => listed(roles).includes(role)))
+        return false;
+      return patterns.every(([path, search]) =>
+        textsAt(given, path).some((text) => {
+          let found = false;
+          search(text, () => {
+            found = true;
+          });
+          return found;
+        }),
+      );
+    },
+  };
+}
+
+/** `delete_*`: stars stand for any letters. Linear, for it looks for the pieces one after the other. */
+function wildcard(pattern: string): (name: string) => boolean {
+  const pieces = pattern.split('*');
+  return (name) => {
+    if (pieces.length === 1) return name === pattern;
+    const [first, last] = [pieces[0]!, pieces.at(-1)!];
+    if (!name.startsWith(first) || !name.endsWith(last) || name.length < first.length + last.length)
+      return false;
+    let at = first.length;
+    for (const piece of pieces.slice(1, -1)) {
+      const found = name.indexOf(piece, at);
+      if (found === -1 || found + piece.length > name.length - last.length) return false;
+      at = found + piece.length;
+    }
+    return true;
+  };
+}
+
+/** The texts of an argument; those of all arguments, keys included, for `*`. Other values are as JSON writes them. */
+function textsAt(args: unknown, path: string): readonly string[] {
+  if (path === '*') return allTexts(args);
+  let value: unknown = args;
+  for (const key of path.split('.')) {
+    if (Array.isArray(value) && !/^\d+$/.test(key))
+      return value.flatMap((item) => textsAt(item, path.slice(path.indexOf(key))));
+    value = isRecord(value) || Array.isArray(value) ? (value as Record<string, unknown>)[key] : undefined;
+  }
+  return value === undefined
+    ? []
+    : typeof value === 'object' && value !== null
+      ? allTexts(value)
+      : [String(value)];
+}
+
+function allTexts(value: unknown): string[] {
+  if (Array.isArray(value)) return value.flatMap(allTexts);
+  if (isRecord(value)) return Object.entries(value).flatMap(([key, inside]) => [key, ...allTexts(inside)]);
+  return value === undefined || value === null ? [] : [String(value)];
+}
+
+function listed(value: string | readonly string[]): readonly string[] {
+  return typeof value === 'string' ? [value] : value;
+}
+
+function rolesOfRun({ runMetadata }: Context): string | readonly string[] | undefined {
+  const { role, roles } = (runMetadata ?? {}) as { role?: unknown; roles?: unknown };
+  if (Array.isArray(roles)) return roles.filter((one) => typeof one === 'string');
+  return typeof role === 'string' ? role : undefined;
+}

@@ -1,0 +1,48 @@
+import { Agent } from 'allium';
+import { scriptedModel, testMiddleware, text } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { type TopicsOptions, topics } from './index.js';
+
+testMiddleware(() => topics({ deny: { politics: ['senator'] } }), { name: 'topics', describe, it });
+
+async function asked(input: string, options: TopicsOptions) {
+  return new Agent({ model: scriptedModel(['Fine.']), middleware: [topics(options)] }).run(input);
+}
+
+describe('topics', () => {
+  it('refuses by words', async () => {
+    const deny = { politics: ['election', 'senator'], health: ['pills'] };
+    expect((await asked('Who won the ELECTION?', { deny })).stop?.message).toBe(
+      'The topic politics is not allowed.',
+    );
+    expect((await asked('Where is my parcel?', { deny })).text).toBe('Fine.');
+  });
+
+  it('allows by words', async () => {
+    const allow = { orders: ['parcel', 'order'] };
+    expect((await asked('Where is my parcel?', { allow })).text).toBe('Fine.');
+    expect((await asked('Sing a song.', { allow })).stop?.message).toBe(
+      'Only these topics are allowed: orders.',
+    );
+  });
+
+  it('asks a model, with the topics as the policy', async () => {
+    const model = scriptedModel([
+      ({ systemPrompt }) =>
+        text(
+          JSON.stringify({ mark: /mark: (\S+)/.exec(systemPrompt)![1], allowed: false, reason: 'Politics.' }),
+        ),
+    ]);
+    expect((await asked('Who should I vote for?', { deny: ['politics'], model })).stop?.message).toBe(
+      'Politics.',
+    );
+    expect(model.requests[0]!.systemPrompt).toContain('may not be about any of these topics: politics.');
+  });
+
+  it.each([
+    [{}, 'Expected `deny` to be topics, unless `allow` has some'],
+    [{ deny: ['politics'] }, 'Expected `deny` to be words by the name of their topic'],
+  ])('refuses %j', (options, message) => {
+    expect(() => topics(options as never)).toThrow(message);
+  });
+});

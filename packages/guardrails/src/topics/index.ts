@@ -1,0 +1,104 @@
+/** Keeps a conversation to some topics, or away from others. */
+import type { Middleware, Model } from 'allium';
+import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
+import { JUDGE_FIELDS, judged } from '../asking/judge.js';
+import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
+import { wordPattern } from '../scan/patterns.js';
+
+/** Names of topics; or words by the name of their topic, which need no model. */
+export type Topics = readonly string[] | Readonly<Record<string, readonly string[]>>;
+
+const topicList = kinds.either(kinds.names, kinds.recordOf(kinds.names)) as Kind<Topics>;
+
+const OPTIONS = {
+  ...COMMON_FIELDS,
+  ...JUDGE_FIELDS,
+  /** A text must be about one of these. */
+  allow: topicList,
+  /** A text may not be about one of these. */
+  deny: topicList,
+  /** Tells what a text is about. @default words decide */
+  model: kinds.methods<Model>('stream'),
+};
+
+export type TopicsOptions = OptionsOf<typeof OPTIONS>;
+
+/**
+ * Refuses texts that are off topic: by words, or by what a model says they are about.
+ *
+ * @example
+ * topics({ deny: { politics: ['election', 'senator'] } });
+ */
+export function topics(options: TopicsOptions): Middleware {
+  checkFields('topics()', OPTIONS, options);
+  const { allow, deny, model, timeoutMs, onUnclear, clock } = options;
+  if (allow === undefined && deny === undefined)
+    throw invalidOption('deny', 'topics, unless `allow` has some', deny);
+  const own = { kind: 'topics', points: ['input'], action: 'block' } as const;
+  if (model) {
+    const policy = [
+      ...(allow ? [`The text must be about one of these topics, or be small talk: ${namesOf(allow)}.`] : []),
+      ...(deny ? [`The text may not be about any of these topics: ${namesOf(deny)}.`] : []),
+    ].join('\n');
+    return guardrailOf(
+      options,
+      { ...own, more: { extraLlmCalls: () => [model] } },
+      {
+        judge: (subject, ctx) =>
+          judged(subject, ctx, { model, policy, kind: 'off-topic', timeoutMs, onUnclear, clock }),
+      },
+    );
+  }
+  const allowed = wordsOf('allow', allow);
+  const denied = wordsOf('deny', deny);
+  return guardrailOf(options, own, {
+    judge({ text }) {
+      const topic = denied.find(([, has]) => has(text))?.[0];
+      if (topic !== undefined)
+        return {
+          type: 'deny',
+          reason: `The topic ${topic} is not allowed.`,
+          kind: topic,
+          severity: 'medium',
+        };
+      if (allowed.length === 0 || text.trim() === '' || allowed.some(([, has]) => has(text)))
+        return undefined;
+      return {
+        type: 'deny',
+        reason: `Only these topics are allowed: ${namesOf(allow!)}.`,
+        kind: 'off-topic',
+        severity: 'medium',
+      };
+    },
+  });
+}
+
+function namesOf(topics: Topics): string {
+  return (Array.isArray(topics) ? topics : Object.keys(topics)).join(', ');
+}
+
+/** Each topic, and whether a text has one of its words. */
+function wordsOf(option: string, topics: Topics | undefined): [string, (text: string) => boolean][] {
+  if (topics === undefined) return [];
+  if (Array.isArray(topics))
+    throw invalidOption(
+      option,
+      'words by the name of their topic, unless `model` tells what a text is about',
+      topics,
+    );
+  return Object.entries(topics).map(([name, words]) => {
+    if (!/^[A-Za-z0-9_.:/-]{1,64}$/.test(name))
+      throw invalidOption(`${option}.${name}`, 'a name of up to 64 letters, digits and dashes', name);
+    const search = wordPattern(words);
+    return [
+      name,
+      (text) => {
+        let found = false;
+        search(text, () => {
+          found = true;
+        });
+        return found;
+      },
+    ];
+  });
+}
