@@ -51,8 +51,8 @@ export function drain(run: InboxRun, wanted: Wanted, begins = false): Awaitable<
 }
 
 /** The same for those who only look. */
-export function posted(store: Store, state: SessionState): Awaitable<readonly Posted[]> {
-  return looked(store, state, (found) => found);
+export async function posted(store: Store, state: SessionState): Promise<readonly Posted[]> {
+  return left(await store.take(state.sessionId, forgotten(state)), state);
 }
 
 /** Answers to these questions are taken over; everything else that was posted stays. */
@@ -66,16 +66,9 @@ export function tookAnswers(
 }
 
 /** The messages among them, steering and follow-ups in the order they were posted. */
-export function queued(store: Store, state: SessionState): Awaitable<readonly QueuedMessage[]> {
-  return looked(store, state, (found) =>
-    messagesIn(found).map(({ n, item: { type: kind, message } }) => ({ id: String(n), kind, message })),
-  );
-}
-
-function looked<T>(store: Store, state: SessionState, pick: (found: readonly Posted[]) => T): Awaitable<T> {
-  const taken = store.take(state.sessionId, forgotten(state));
-  if (!isThenable(taken)) return pick(left(taken, state));
-  return Promise.resolve(taken).then((items) => pick(left(items, state)));
+export async function queued(store: Store, state: SessionState): Promise<readonly QueuedMessage[]> {
+  const found = await posted(store, state);
+  return messagesIn(found).map(({ n, item: { type: kind, message } }) => ({ id: String(n), kind, message }));
 }
 
 /** Messages of the inbox that wait on, as results tell of them: nobody has judged them yet. */

@@ -19,18 +19,18 @@ import {
 import * as rules from '../plan/rules.js';
 import type { Plan, PlannedGuard } from '../protocol/plan.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
-import { type Awaitable, ENTRY_VERSION, type EntryBody, type EntryDraft } from '../protocol/store.js';
+import type { Awaitable, EntryBody, EntryDraft } from '../protocol/store.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';
 import { PendingInput } from './pending-input.js';
 
-/** Why a message from outside does not get in, and who says so. */
+/** Why a message from outside isn't let in, and who says so. */
 export interface Refusal {
   readonly reason: string;
   readonly by: string;
 }
 
-/** A message as guards and hooks leave it, and what they wrote to their cells, which counts once the message is taken in. */
+/** A message as guards and hooks leave it. What they wrote to their cells counts once the message is taken in. */
 export interface Admission {
   readonly message: Message;
   readonly written?: Overlay | undefined;
@@ -47,7 +47,7 @@ export function acceptInput(
   const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
   if (!judgesMessages(run.plan)) return appendInput(run, given, entries, taken);
   return judgeInput(run, given, entries, taken).catch((error) => {
-    // Nothing is left of it for whoever looks at it afterwards.
+    // If it is refused, nobody gets to see anything of it afterwards.
     if (taken) taken.input = [];
     throw error;
   });
@@ -119,8 +119,8 @@ function appendInput(
 }
 
 /**
- * Takes in steering and follow-ups; those that are refused are taken from the inbox and left out, visibly. Returns how
- * many got in. One that stops or fails the run is gone as well, or it would stop every later run; those after it wait on.
+ * Takes in steering and follow-ups, and returns how many got in. Refused ones are taken from the inbox and left out,
+ * visibly. So is one that stops or fails the run, or it would stop every later run too; those after it go on waiting.
  */
 export async function acceptQueued(run: InboxRun, { messages, entries }: Due): Promise<number> {
   let [entry] = entries;
@@ -135,7 +135,7 @@ export async function acceptQueued(run: InboxRun, { messages, entries }: Due): P
       if ('message' in answer) accepted.push(answer);
       else refused.push({ n, ...answer });
     } catch (error) {
-      // Not because of what the message says.
+      // The message isn't to blame.
       if (run.scope.aborted || isKernelStop(error)) throw error;
       ended = { error };
       refused.push({ n, ...refusalOf(run, error) });
@@ -160,7 +160,7 @@ async function admitted(
   return problem ? { reason: problem, by: 'kernel' } : answer;
 }
 
-/** Who stopped or failed the run over a message, and why, in words that quote nothing a guard removes. */
+/** Who stopped or failed the run because of a message, and why, without quoting what a guard removes. */
 function refusalOf(run: InboxRun, error: unknown): Refusal {
   const { call } = run;
   const by = call.latched === error ? call.latchedBy : call.raisedBy(error)?.middleware;
@@ -183,7 +183,7 @@ export function judgesMessages({ guards, rules: planned }: Plan): boolean {
   return guards.input.length > 0 || planned.acceptMessage.length > 0;
 }
 
-/** The messages, for the append that comes next: what was written about them goes into it too, and not before. */
+/** The messages, for the append that comes next. What hooks wrote about them goes into the same append. */
 function takenIn(run: InboxRun, admitted: readonly Admission[]): readonly Message[] {
   return admitted.map(({ message, written }) => {
     if (written) run.cells.stage(written);
@@ -206,13 +206,13 @@ export async function judge(
   if (guards.length > 0) {
     const { owner, deny } = await judgeMessage('input', message, ctx, guards);
     if (deny) return deny;
-    // An edit in place would pass the guards by.
+    // Frozen: an edit in place would bypass the guards.
     current = freezeMessage(owner);
   }
   if (planned.acceptMessage.length > 0) {
     const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
     if ('block' in answer) return { reason: answer.block, by: answer.by };
-    // What a hook put in comes from outside as well.
+    // What a hook puts in is judged like what came from outside.
     if (answer.message !== current && guards.length > 0) {
       const { owner, deny } = await judgeMessage('input', answer.message, ctx, guards);
       if (deny) return deny;
@@ -223,8 +223,8 @@ export async function judge(
 }
 
 /**
- * Messages of middleware as guards of input leave them: they may quote what came from elsewhere. One that is refused is left
- * out, visibly.
+ * Messages of middleware as the input guards leave them, because they may quote anything. A refused one is left out,
+ * visibly.
  */
 export async function judgeInjected(
   run: InboxRun,
@@ -242,8 +242,8 @@ export async function judgeInjected(
 }
 
 /**
- * Options that middleware take come from outside too, and may become messages: what they say is judged as input, before any
- * hook reads them. Where it is refused, the run ends before its layers begin.
+ * Judges the options of middleware as input, before any hook reads them: they come from outside and may become
+ * messages. If one is refused, the run ends before its layers begin.
  */
 export async function judgeOptions(run: InboxRun, ctx: RunContext): Promise<void> {
   const { input: guards } = run.plan.guards;
@@ -262,7 +262,7 @@ export async function judgeOptions(run: InboxRun, ctx: RunContext): Promise<void
   run.options = Object.freeze(options);
 }
 
-/** User messages of middleware that nobody typed say so. */
+/** Marks user messages of middleware as synthetic: nobody typed them. */
 export function stamped(messages: readonly rules.Injected[]): readonly Message[] {
   return messages.map(({ message, by }) => {
     if (message.role !== 'user' || isSyntheticMessage(message)) return message;
@@ -271,8 +271,8 @@ export function stamped(messages: readonly rules.Injected[]): readonly Message[]
 }
 
 /**
- * One append for all of them, and for what must not be lost or done twice with them. `why` they were sent, where that is
- * counted; feedback follows an answer that is in no journal but had a number.
+ * Appends all of them at once, with entries that must not be lost or repeated apart from them. `why`: what they count as.
+ * Feedback follows an answer that had a number but is not journaled.
  */
 export function appendMessages(
   run: InboxRun,
@@ -285,7 +285,7 @@ export function appendMessages(
   const messages = given.map((message, i) => placed(message, run.messageId(first + i)));
   const added = messages.map((message) => entryOf(runId, message));
   if (why) added[0] = { ...added[0]!, [why]: true } as EntryDraft;
-  const wait = run.append(entries.length === 0 ? added : [...entries, ...added]);
+  const wait = run.append([...entries, ...added]);
   if (wait) return wait.then(() => tell(run, messages));
   tell(run, messages);
 }
@@ -300,9 +300,7 @@ function tell(run: InboxRun, messages: readonly Message[]): void {
   }
 }
 
-/** Written out like those of every turn: entries of a few shapes are cheaper to look at than entries of many. */
 function entryOf(runId: string, message: Message): EntryDraft {
-  if (message.role === 'tool') return { v: ENTRY_VERSION, at: 0, type: 'tool_finished', runId, message };
-  if (message.role === 'user') return { v: ENTRY_VERSION, at: 0, type: 'message', runId, message };
-  return { v: ENTRY_VERSION, at: 0, type: 'message', runId, message, seeded: true };
+  if (message.role === 'tool') return { type: 'tool_finished', runId, message };
+  return { type: 'message', runId, message, ...(message.role === 'assistant' && { seeded: true }) };
 }

@@ -8,30 +8,20 @@ import { freezeMessage, type Message } from '../messages/messages.js';
 
 export class History {
   private readonly messages: Message[] = [];
-  /** Each made for its first reader: middleware, and models. */
+  /** Each is made for its first reader: middleware, and models. */
   private shared: View | undefined = undefined;
   private sent: View | undefined = undefined;
-  /** How many, from the first on, are known to be frozen. */
-  private frozen = 0;
-  private coming: Message | undefined = undefined;
 
   get length(): number {
     return this.messages.length;
   }
 
   append(message: Message): void {
-    if (message === this.coming && this.frozen === this.messages.length) this.frozen++;
-    this.messages.push(message);
-  }
-
-  /** This message is frozen, with all that is in it, and about to be appended. Asking it again would cost more. */
-  knows(message: Message): void {
-    this.coming = message;
+    this.messages.push(freezeMessage(message));
   }
 
   at(index: number): Message | undefined {
-    const message = this.messages.at(index);
-    return message && freezeMessage(message);
+    return this.messages.at(index);
   }
 
   /** Everything so far, as a view that goes on growing. */
@@ -49,7 +39,7 @@ export class History {
       list = readOnly();
       view.list = list;
     }
-    for (let i = list.length; i < messages.length; i++) list[i] = this.freeze(i);
+    for (let i = list.length; i < messages.length; i++) list[i] = messages[i]!;
     view.length = messages.length;
     return list;
   }
@@ -77,7 +67,6 @@ export class History {
   }
 
   between(from: number, to: number): readonly Message[] {
-    for (let i = Math.max(from, this.frozen); i < to; i++) this.freeze(i);
     return Object.freeze(this.messages.slice(from, to));
   }
 
@@ -89,19 +78,10 @@ export class History {
     return cut;
   }
 
-  /** The last assistant message from `from` on. For the kernel: it freezes nothing. */
+  /** The last assistant message from `from` on. */
   lastAnswer(from: number): Message | undefined {
-    for (let i = this.messages.length - 1; i >= from; i--) {
-      if (this.messages[i]!.role === 'assistant') return this.messages[i];
-    }
-    return undefined;
-  }
-
-  private freeze(index: number): Message {
-    const message = this.messages[index]!;
-    if (index < this.frozen) return message;
-    if (index === this.frozen) this.frozen++;
-    return freezeMessage(message);
+    const at = this.messages.findLastIndex(({ role }) => role === 'assistant');
+    return at >= from ? this.messages[at] : undefined;
   }
 }
 

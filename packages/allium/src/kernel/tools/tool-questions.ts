@@ -12,13 +12,11 @@ import { isAllowed } from '../journal/allowances.js';
 import { AlliumError, attribute } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
-import { deepFreeze } from '../messages/messages.js';
 import { startOf } from '../model/tool-starts.js';
 import { Aborted } from '../protocol/signals.js';
 import type {
   Decision,
   Entry,
-  EntryBody,
   EntryDraft,
   PendingRequest,
   Posted,
@@ -26,10 +24,8 @@ import type {
   RequestHandler,
 } from '../protocol/store.js';
 import { inDoubtPolicy } from '../protocol/tool.js';
-import { hashOf, shownArguments } from './tool-arguments.js';
-import type { Call, CallBatch } from './tool-call.js';
-import { tellWaiting } from './tool-results.js';
-import type { ToolsRun } from './tools-run.js';
+import { QuestionRecord } from './question-record.js';
+import type { Call } from './tool-call.js';
 
 /** What came first: an answer of the handler (undefined: it has none for now), one in the inbox, or the end of time. */
 type Said = Decision | 'posted' | 'lapsed' | undefined;
@@ -48,64 +44,10 @@ interface Question {
   waiting: number;
 }
 
-export class ToolQuestions {
-  /** Verdicts and questions that wait to be written. */
-  entries: EntryBody[] = [];
-  private readonly run: ToolsRun;
-  /** Ids of questions that events have told of. */
-  private readonly told = new Set<string>();
+export class ToolQuestions extends QuestionRecord {
   /** Questions that handlers of this process are asked, by request id. */
   private readonly asked = new Map<string, Question>();
   private stopWatching: (() => void) | undefined = undefined;
-
-  constructor(private readonly batch: CallBatch) {
-    this.run = batch.runner;
-  }
-
-  /** The id names the call and its arguments, so an answer is found after a resume and never serves other arguments. */
-  async make(
-    call: Call,
-    ctx: ToolContext,
-    kind: PendingRequest['kind'],
-    given: Request,
-    by?: string,
-    part = '',
-  ): Promise<PendingRequest> {
-    const { onRequest: _, timeoutMs, ...request } = given;
-    const { runId, open, clock } = this.run;
-    const hash = hashOf(ctx);
-    const id = `${this.prefixOf(call, kind)}${part}.${hash.slice(0, 8)}`;
-    const known = open.requests.get(id);
-    if (known) return known;
-    return deepFreeze({
-      ...request,
-      // JSON has no infinity, so a question that never lapses has no `timeoutMs`.
-      ...(Number.isFinite(timeoutMs) && { timeoutMs }),
-      id,
-      runId,
-      callId: call.toolCall.id,
-      toolName: ctx.toolCall.name,
-      arguments: JSON.stringify(ctx._input.raw ?? null),
-      effectiveArguments: await shownArguments(ctx),
-      kind,
-      hash,
-      ...(by && { by }),
-      createdAt: clock.now(),
-    });
-  }
-
-  private prefixOf({ index }: Call, kind: PendingRequest['kind']): string {
-    return `${this.batch.message.id}.${index}.${kind}`;
-  }
-
-  /** The arguments that a person last wrote for this call, whatever became of those that were asked about. */
-  editOf(call: Call): (Decision & { readonly type: 'edit' }) | undefined {
-    const prefix = `${this.prefixOf(call, 'ask')}.`;
-    let last: (Decision & { readonly type: 'edit' }) | undefined;
-    for (const [id, { decision }] of this.run.open.decided?.answers ?? [])
-      if (id.startsWith(prefix) && decision.type === 'edit') last = decision;
-    return last;
-  }
 
   // ── Asking ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -363,52 +305,6 @@ export class ToolQuestions {
   private goingOn(call: Call): readonly EntryDraft[] {
     if (call.phase !== 'running' || inDoubtPolicy(call.ctx.tool) !== 'fail') return [];
     return [startOf(this.run.runId, this.batch.message.id, call.toolCall.id)];
-  }
-
-  // ── Writing and telling ────────────────────────────────────────────────────────────────────────────────────
-
-  /** Tells what calls wait for, once it is journaled. */
-  tellAll(calls: readonly Call[]): void {
-    for (const call of calls) if (call.pending) this.tell(call, call.pending);
-  }
-
-  private tell(call: Call, pending: readonly PendingRequest[]): void {
-    const news = pending.filter(({ id }) => !this.told.has(id));
-    for (const { id } of news) this.told.add(id);
-    tellWaiting(call, news);
-  }
-
-  private async write(request: PendingRequest): Promise<void> {
-    this.stage(request);
-    await this.flush();
-  }
-
-  /** Has the question written with the next flush, unless the journal has it. */
-  stage(request: PendingRequest): void {
-    const { requests, batch } = this.run.open;
-    const { runId } = this.run;
-    const isOpen = requests.has(request.id);
-    // A call that began anew in order to ask again counts as begun until it is written that it asks.
-    if (isOpen && !batch?.started.includes(request.callId)) return;
-    if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
-    const replaces = isOpen ? [] : this.replacedBy(request);
-    this.entries.push({ type: 'request', runId, request, ...(replaces.length > 0 && { replaces }) });
-  }
-
-  /** Before a call begins, one question about it is open. If there is another, the schema has changed since. */
-  private replacedBy({ id, kind, from, callId }: PendingRequest): string[] {
-    const call = this.batch.open.find(({ toolCall }) => toolCall.id === callId);
-    if (kind !== 'ask' || from || call?.phase !== 'judging') return [];
-    return [...this.run.open.requests.values()]
-      .filter((other) => other.callId === callId && other.kind === 'ask' && !other.from && other.id !== id)
-      .map((other) => other.id);
-  }
-
-  async flush(): Promise<void> {
-    const { entries } = this;
-    if (entries.length === 0) return;
-    this.entries = [];
-    await this.run.append(entries);
   }
 }
 

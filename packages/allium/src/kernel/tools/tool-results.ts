@@ -115,7 +115,6 @@ async function record(call: Call, result: ToolResult): Promise<void> {
   const message: ToolMessage = details === undefined ? plain : { ...plain, details };
   if (result === call.frozen) Object.freeze(message);
   else freezeMessage(message);
-  run.history.knows(message);
   if (ctx._state) run.cells.stage(ctx._state);
   call.done = message;
   const { runId } = run;
