@@ -62,7 +62,6 @@ function messageOf(ctx: Calling, response: ModelResponse, usage: Usage): Assista
   // What is frozen already costs as much to freeze again as to look at.
   if (response === call.frozen && content === response.content) Object.freeze(message);
   else freezeMessage(message);
-  run.history.knows(message);
   return message;
 }
 
