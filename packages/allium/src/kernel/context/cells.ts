@@ -1,6 +1,7 @@
 /** The values of cells: what each context wrote, what waits for the next append, and what is committed. */
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
 import { toJson } from '../lib/frozen-json.js';
+import { NOTHING } from '../messages/messages.js';
 import {
   type CellChange,
   type CellHolder,
@@ -45,7 +46,7 @@ interface Base {
  * its parent adopts if the attempt is chosen; attempts never see each other's writes.
  */
 export class Overlay implements StateAccess {
-  private writes: (Write | Overlay)[] = NONE;
+  private writes: (Write | Overlay)[] = [];
   private chosen: Overlay | undefined;
 
   constructor(private readonly base: Base) {}
@@ -53,11 +54,13 @@ export class Overlay implements StateAccess {
   /** An overlay for an attempt, over the writes made so far. */
   fork(): Overlay {
     const count = this.writes.length;
-    return new Overlay({
-      get: (cell) => this.value(cell, count, false),
-      check: (cell) => this.base.check(cell),
-      setLive: (cell, value) => this.base.setLive(cell, value),
-    });
+    return new Overlay(this.seenAs((cell) => this.value(cell, count, false)));
+  }
+
+  /** What it is made from, but with other values. */
+  private seenAs(get: Base['get']): Base {
+    const { base } = this;
+    return { get, check: (cell) => base.check(cell), setLive: (cell, value) => base.setLive(cell, value) };
   }
 
   get<T>(cell: StateCell<T>): T {
@@ -66,12 +69,11 @@ export class Overlay implements StateAccess {
 
   set<T>(cell: StateCell<T>, value: T): void {
     this.base.check(cell);
-    if (isLive(cell)) {
-      this.base.setLive(cell, value);
-      return;
+    if (isLive(cell)) this.base.setLive(cell, value);
+    else {
+      const kept = cell.durable ? toJson(value, cell.name) : value;
+      this.writes.push(new Write(cell, kept, undefined, undefined));
     }
-    const kept = cell.durable ? toJson(value, cell.name) : value;
-    this.write(new Write(cell, kept, undefined, undefined));
   }
 
   update<T>(cell: StateCell<T>, fn: (value: T) => T): void {
@@ -81,35 +83,24 @@ export class Overlay implements StateAccess {
         'INVALID_STATE',
         `State cell "${cell.name}": update() takes a function, got ${shown(fn)}.`,
       );
-    if (isLive(cell)) {
-      this.base.setLive(cell, fn(seen));
-      return;
-    }
-    this.write(new Write(cell, updated(cell, fn, seen), fn, seen));
-  }
-
-  private write(one: Write | Overlay): void {
-    this.writes = added(this.writes, one);
+    if (isLive(cell)) this.base.setLive(cell, fn(seen));
+    else this.writes.push(new Write(cell, updated(cell, fn, seen), fn, seen));
   }
 
   /** Takes over the writes of an attempt instead of those of the one taken over before; of none if all were abandoned. */
   adopt(attempt: Overlay | undefined): void {
-    if (attempt !== undefined && !this.writes.includes(attempt)) this.write(attempt);
+    if (attempt !== undefined && !this.writes.includes(attempt)) this.writes.push(attempt);
     this.chosen = attempt;
   }
 
   /** An overlay for a call of its own that whoever has this one makes: over all it sees, but for cells of the call. */
   inner(): Overlay {
-    return new Inner({
-      get: (cell) => (cell.scope === 'call' ? cell.initial : this.get(cell)),
-      check: (cell) => this.base.check(cell),
-      setLive: (cell, value) => this.base.setLive(cell, value),
-    });
+    return new Inner(this.seenAs((cell) => (cell.scope === 'call' ? cell.initial : this.get(cell))));
   }
 
   /** Takes over what such a call wrote. */
   join(inner: Overlay): void {
-    this.write(inner);
+    this.writes.push(inner);
   }
 
   /** Where the overlay stands, to come back to with `restore`. */
@@ -142,18 +133,10 @@ export class Overlay implements StateAccess {
 
   /** The writes that stand, in order. */
   standing(): readonly Write[] {
-    const { writes, chosen } = this;
-    const only = writes[0];
-    // Around most calls one layer writes once, and everybody further out has nothing but its overlay.
-    if (writes.length === 1 && only instanceof Write) return writes as readonly Write[];
-    if (writes.length === 1 && only instanceof Overlay)
-      return only === chosen || only instanceof Inner ? only.standing() : NONE;
-    const all: Write[] = [];
-    for (const write of writes) {
-      if (!(write instanceof Overlay)) all.push(write);
-      else if (write === chosen || write instanceof Inner) all.push(...write.standing());
-    }
-    return all;
+    return this.writes.flatMap((write) => {
+      if (write instanceof Write) return write;
+      return write === this.chosen || write instanceof Inner ? write.standing() : [];
+    });
   }
 
   private value<T>(cell: StateCell<T>, count: number, withAttempt: boolean): T {
@@ -177,21 +160,11 @@ class Inner extends Overlay {
   }
 }
 
-/** What the writes of a cell make of its value. An indexed loop: one with `of` over a frozen list costs several times more. */
-function applied<T>(writes: readonly CellWrite[], cell: StateCell<T>, value: T, from = 0): T {
+/** What the writes of a cell make of its value. */
+function applied<T>(writes: readonly CellWrite[], cell: StateCell<T>, value: T): T {
   let now = value;
-  for (let i = from; i < writes.length; i++) if (writes[i]!.cell === cell) now = writes[i]!.apply(now);
+  for (const write of writes) if (write.cell === cell) now = write.apply(now);
   return now;
-}
-
-/** Nothing yet; never added to. */
-const NONE: never[] = Object.freeze([]) as never;
-
-/** The list with one more. Most hold one thing or nothing, and the first `push` makes room for 17. */
-function added<T>(list: T[], one: T): T[] {
-  if (list.length === 0) return [one];
-  list.push(one);
-  return list;
 }
 
 /** What an update makes of a value. One that leaves it as it is leaves nothing to check. */
@@ -221,8 +194,9 @@ export interface OverlayMark {
 
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
-  private staged: CellWrite[] = NONE;
-  /** Of live cells. */ private live: Map<StateCell<any>, unknown> | undefined = undefined;
+  private staged: CellWrite[] = [];
+  /** The values of live cells. */
+  private live: Map<StateCell<any>, unknown> | undefined = undefined;
 
   constructor(
     /** Durable name of each declared cell. */
@@ -259,8 +233,7 @@ export class Cells implements Base {
   }
 
   stageAll(writes: readonly CellWrite[]): void {
-    for (let i = 0; i < writes.length; i++)
-      if (writes[i]!.cell.scope !== 'call') this.staged = added(this.staged, writes[i]!);
+    for (const write of writes) if (write.cell.scope !== 'call') this.staged.push(write);
   }
 
   get dirty(): boolean {
@@ -270,32 +243,19 @@ export class Cells implements Base {
   /** Applies what is staged and returns the cells that changed. */
   commit(): readonly CellChange[] {
     const { staged } = this;
-    let changes: CellChange[] = NONE;
-    try {
-      for (let i = 0; i < staged.length; i++) {
-        const { cell } = staged[i]!;
-        if (!isFirst(staged, i)) continue;
-        const key = this.keyOf(cell);
-        const committed = this.committed(cell, key);
-        const value = applied(staged, cell, committed, i);
-        if (value === committed) continue;
-        const { version, scope, hidden } = cell;
-        changes = added(changes, {
-          key,
-          version,
-          scope: scope as 'run' | 'session',
-          value,
-          ...(hidden && { hidden }),
-        });
-      }
-    } finally {
-      // Also after a failure: what cannot be applied must not stand in the way of everything later.
-      this.staged = NONE;
+    if (staged.length === 0) return NOTHING;
+    // Before anything is applied: what cannot be must not stand in the way of everything later.
+    this.staged = [];
+    const changes: CellChange[] = [];
+    for (const cell of new Set(staged.map((write) => write.cell))) {
+      const key = this.keyOf(cell);
+      const committed = this.committed(cell, key);
+      const value = applied(staged, cell, committed);
+      if (value === committed) continue;
+      const { version, scope } = cell;
+      changes.push({ key, version, scope: scope as 'run' | 'session', value });
     }
-    for (let i = 0; i < changes.length; i++) {
-      const change = changes[i]!;
-      storedIn(this.holderOf(change)).set(change.key, change);
-    }
+    for (const change of changes) storedIn(this.holderOf(change)).set(change.key, change);
     return changes;
   }
 
@@ -334,12 +294,6 @@ export class Cells implements Base {
     cells!.set(key, { version: cell.version, value });
     return value;
   }
-}
-
-/** Is its cell written here for the first time? */
-function isFirst(writes: readonly CellWrite[], place: number): boolean {
-  for (let i = 0; i < place; i++) if (writes[i]!.cell === writes[place]!.cell) return false;
-  return true;
 }
 
 function copyOf({ cells }: CellHolder): CellHolder {

@@ -1,5 +1,7 @@
 /** Input schemas for the tools this package brings itself: Standard Schemas without a schema library. */
 import { isRecord } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
+import { isOf, type Kind } from '../lib/shapes.js';
 import { deepFreeze } from './messages.js';
 import type { JsonSchema } from './model.js';
 import type { SchemaIssue, StandardSchema } from './standard-schema.js';
@@ -30,8 +32,8 @@ export interface Field {
 export function objectInput<T extends object>(
   fields: Readonly<Record<keyof T & string, Field>>,
 ): StandardSchema<T> {
-  const entries = Object.entries<Field>(fields);
-  const shown = jsonSchema(entries);
+  const known = Object.entries<Field>(fields).map(([key, field]) => ({ key, field, kind: kindOf(field) }));
+  const inputSchema = jsonSchema(known);
   return Object.freeze({
     '~standard': Object.freeze({
       version: 1 as const,
@@ -47,87 +49,56 @@ export function objectInput<T extends object>(
               message: `Unknown property. Expected: ${Object.keys(fields).join(', ')}.`,
             });
         }
-        for (const [key, field] of entries) {
-          // Models that have to fill every property in write null for the ones they do not need.
+        for (const { key, field, kind } of known) {
+          // Models that have to fill in every property write null for the ones they don't need.
           const given = (Object.hasOwn(value, key) ? value[key] : undefined) ?? field.default;
           if (given === undefined && field.optional) continue;
-          const kind = KINDS[field.type];
-          const read = kind.read(given, field);
-          if (read === undefined) issues.push({ path: [key], message: `Expected ${kind.wanted(field)}.` });
-          else out[key] = read;
+          const read = field.type === 'object' ? parsedObject(given) : given;
+          if (isOf(kind, read)) out[key] = read;
+          else issues.push({ path: [key], message: `Expected ${kind.expected}.` });
         }
         return issues.length > 0 ? { issues } : { value: out as T };
       },
-      jsonSchema: Object.freeze({ input: () => shown as Record<string, unknown> }),
+      jsonSchema: Object.freeze({ input: () => inputSchema as Record<string, unknown> }),
     }),
   });
 }
 
-/** What there is to know about a type of property. */
-interface Kind {
-  /** The value as the tool gets it; undefined when it does not fit. */
-  read(value: unknown, field: Field): unknown;
-  wanted(field: Field): string;
-  schema(field: Field): object;
+function kindOf({ type, min, max }: Field): Kind {
+  switch (type) {
+    case 'text':
+      return kinds.text;
+    case 'integer':
+      return kinds.integer(min, max);
+    case 'texts':
+      return kinds.listOf(kinds.text, `a list of texts${min === undefined ? '' : `, at least ${min}`}`, min);
+    case 'object':
+      return kinds.record;
+  }
 }
 
-const KINDS: Readonly<Record<Field['type'], Kind>> = {
-  text: {
-    read: (value) => (typeof value === 'string' ? value : undefined),
-    wanted: () => 'text',
-    schema: ({ description, oneOf }) => ({ type: 'string', description, ...(oneOf && { enum: [...oneOf] }) }),
-  },
-  integer: {
-    read(value, { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER }) {
-      const fits = Number.isInteger(value) && (value as number) >= min && (value as number) <= max;
-      return fits ? value : undefined;
-    },
-    wanted: ({ min, max }) =>
-      `an integer${min === undefined ? '' : ` ≥ ${min}`}${max === undefined ? '' : ` and ≤ ${max}`}`,
-    schema: ({ description, min, max }) => ({
-      type: 'integer',
-      description,
-      ...(min !== undefined && { minimum: min }),
-      ...(max !== undefined && { maximum: max }),
-    }),
-  },
-  texts: {
-    read(value, { min = 0 }) {
-      const fits =
-        Array.isArray(value) && value.length >= min && value.every((one) => typeof one === 'string');
-      return fits ? value : undefined;
-    },
-    wanted: ({ min }) => `a list of texts${min === undefined ? '' : `, at least ${min}`}`,
-    schema: ({ description, min }) => ({
-      type: 'array',
-      items: { type: 'string' },
-      description,
-      ...(min !== undefined && { minItems: min }),
-    }),
-  },
-  object: {
-    read: (value) => (isRecord(value) ? value : parsedObject(value)),
-    wanted: () => 'an object',
-    schema: ({ description }) => ({ type: 'object', description }),
-  },
-};
-
+/** Some models write the JSON text of an object in its place. */
 function parsedObject(value: unknown): unknown {
-  if (typeof value !== 'string') return undefined;
+  if (typeof value !== 'string') return value;
   try {
-    const parsed: unknown = JSON.parse(value);
-    return isRecord(parsed) ? parsed : undefined;
+    return JSON.parse(value);
   } catch {
     return undefined;
   }
 }
 
-function jsonSchema(entries: readonly (readonly [string, Field])[]): JsonSchema {
-  const properties = Object.fromEntries(
-    entries.map(([key, field]) => [key, KINDS[field.type].schema(field)]),
-  );
-  const required = entries
-    .filter(([, field]) => !field.optional && field.default === undefined)
-    .map(([key]) => key);
-  return deepFreeze({ type: 'object', properties, required, additionalProperties: false });
+type Known = readonly { readonly key: string; readonly field: Field; readonly kind: Kind }[];
+
+function jsonSchema(known: Known): JsonSchema {
+  const properties = known.map(({ key, field: { description, oneOf }, kind }) => [
+    key,
+    { ...kind.schema, description, ...(oneOf && { enum: [...oneOf] }) },
+  ]);
+  const needed = known.filter(({ field }) => !field.optional && field.default === undefined);
+  return deepFreeze({
+    type: 'object',
+    properties: Object.fromEntries(properties),
+    required: needed.map(({ key }) => key),
+    additionalProperties: false,
+  });
 }
