@@ -11,7 +11,7 @@ import type { Price } from '../messages/model.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Tool } from '../protocol/tool.js';
 import type { Budget, Reservation } from './budget.js';
-import type { ModelCall } from './model-call.js';
+import type { Breather } from './model-stream.js';
 
 export interface ModelRun extends InboxRun {
   readonly budget: Budget;
@@ -27,8 +27,8 @@ export interface ModelRun extends InboxRun {
   readonly over: boolean;
   turn: number;
   request: RequestParts;
-  /** A finished attempt, to be used again. */
-  spareCall: ModelCall | undefined;
+  /** Lets timers have their turn where the run never waits. */
+  readonly breather: Breather;
   findTool(name: string, tools: readonly Tool[]): Tool | undefined;
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number;

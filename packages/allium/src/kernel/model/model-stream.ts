@@ -16,70 +16,81 @@ const FAIR_LOOKS = 8;
 /** Whether there is a reason to wait is asked at the first part of a stream, then once per so many. */
 const LOOK_EVERY = 32;
 
+/** Lets timers and I/O have their turn in a run that never waits for anything. */
+export class Breather {
+  private looks = 0;
+  private since = 0;
+
+  /** A promise when it is time for them. */
+  due(): Promise<void> | undefined {
+    if (++this.looks % FAIR_LOOKS !== 0) return undefined;
+    const now = monotonic(systemClock);
+    if (this.since === 0) this.since = now;
+    if (now - this.since <= FAIR_MS) return undefined;
+    this.since = 0;
+    return new Promise(soon);
+  }
+}
+
 /**
  * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model ignores
- * its signal. One of `done` and `failed` is called, once. Callbacks instead of an async function: this runs for every
- * part of every stream.
+ * its signal. Callbacks instead of an async function: this runs for every part of every stream.
  */
-export abstract class Reading implements Listener {
+export class StreamReader implements Listener {
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
   private parts = 0;
   private readonly watch = new StallWatch();
-  /** Over all streams it has read: turns that never wait are like one long stream. */
-  private looks = 0;
-  private since = 0;
-  private called: Model | undefined = undefined;
-  private scope: Scope | undefined = undefined;
-  private iterator: ModelIterator | undefined = undefined;
-  private consumer: Pick<ModelRun, 'pressure'> | undefined = undefined;
-  private carrier: SignalCarrier | undefined = undefined;
-  private expected: Expected | undefined = undefined;
-  private cancel: (() => void) | undefined = undefined;
+  private readonly carrier: SignalCarrier;
+  private iterator: ModelIterator | undefined;
+  private expected: Expected | undefined;
+  private cancelGrace: (() => void) | undefined;
+  private resolve!: () => void;
+  private reject!: (error: unknown) => void;
   private readonly onStep = (step: Step): void => {
     if (this.open && !this.took(step)) this.pull();
   };
   private readonly onError = (error: unknown): void => this.fail(error);
 
-  /** Run time that is not the model's. */
-  abstract readonly pausedMs: number;
-  abstract readonly clock: Clock;
-
-  /** True: the answer is complete with it. */
-  protected abstract take(part: ModelPart): boolean;
-  /** `ended`: so has the stream; otherwise what it still does would meet whatever reads next. */
-  protected abstract done(ended: boolean): void;
-  protected abstract failed(error: unknown): void;
-  /** Calls `fn` after as long as code is given to wind down; returns what cancels it. */
-  protected abstract setGrace(fn: () => void): () => void;
-
-  protected read(
-    model: Model,
-    request: ModelRequest,
-    scope: Scope,
-    consumer: Pick<ModelRun, 'pressure'> | undefined,
-    time: ModelTime,
-  ): void {
-    if (scope.aborted) throw scope.reason;
-    this.called = model;
-    this.scope = scope;
-    this.consumer = consumer;
-    this.finished = false;
-    this.parts = 0;
+  constructor(
+    private readonly run: ModelRun,
+    readonly model: Model,
+    private readonly scope: Scope,
+    /** Takes a part; true: the answer is complete with it. */
+    private readonly take: (part: ModelPart) => boolean,
+    /** Somebody may watch the stream. */
+    private readonly isShown: boolean,
+  ) {
     this.carrier = new SignalCarrier(scope);
+  }
+
+  /** Settles when the stream has ended, or the answer is complete and the stream goes on for too long. */
+  read(request: ModelRequest, time: ModelTime): Promise<void> {
+    const { scope, model } = this;
+    if (scope.aborted) throw scope.reason;
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
+    const ended = new Promise<void>((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
     if (scope.aborted) this.tell(scope.reason);
     else {
       scope.add(this);
       this.pull();
       if (this.open) this.watch.begin(this, time);
     }
+    return ended;
   }
 
-  get model(): Model {
-    return this.called!;
+  get clock(): Clock {
+    return this.run.clock;
+  }
+
+  /** Run time that is not the model's. */
+  get pausedMs(): number {
+    return this.run.pausedMs;
   }
 
   get received(): number {
@@ -91,7 +102,7 @@ export abstract class Reading implements Listener {
     if (!this.open) return;
     const iterator = this.iterator!;
     this.fail(error);
-    this.carrier!.abort(error);
+    this.carrier.abort(error);
     queueMicrotask(() => void abandon(iterator));
   }
 
@@ -100,7 +111,7 @@ export abstract class Reading implements Listener {
     if (!this.open) return;
     this.close();
     const iterator = this.iterator!;
-    this.failed(reason);
+    this.reject(reason);
     // Not at once: a stream that hears of the abort itself may just be ending.
     queueMicrotask(() => void abandon(iterator));
   }
@@ -135,8 +146,7 @@ export abstract class Reading implements Listener {
 
   private ended(): true {
     this.close();
-    this.iterator = undefined;
-    this.done(true);
+    this.resolve();
     return true;
   }
 
@@ -151,59 +161,42 @@ export abstract class Reading implements Listener {
 
   /** Is there a reason to wait? Then reading goes on when it is gone. */
   private waits(): boolean {
-    const wait = this.consumer?.pressure() ?? this.breather();
+    const { run } = this;
+    const wait = (this.isShown && run.watched ? run.pressure() : undefined) ?? run.breather.due();
     wait?.then(() => this.pull(), this.onError);
     return wait !== undefined;
   }
 
-  private breather(): Promise<void> | undefined {
-    if (++this.looks % FAIR_LOOKS !== 0) return undefined;
-    const now = monotonic(systemClock);
-    if (this.since === 0) this.since = now;
-    if (now - this.since <= FAIR_MS) return undefined;
-    this.since = 0;
-    // Timers and I/O have their turn.
-    return new Promise(soon);
-  }
-
-  /**
-   * The answer is complete, so a stream that does not end is let go in the end. Most end at once: whoever looks after
-   * that sets a timer for the others only.
-   */
+  /** The answer is complete, so a stream that does not end is let go. Most end at once, and need no timer for that. */
   private expectEnd(): void {
-    if (this.expected === undefined || this.expected.seen) {
-      this.expected = { reading: this, seen: false };
-      if (expected.push(this.expected) === 1) soon(lookForEnds);
-    } else this.expected.reading = this;
+    if (this.expected) return;
+    this.expected = { reader: this };
+    if (expected.push(this.expected) === 1) soon(lookForEnds);
   }
 
   /** It has not ended when it was looked for. */
   overdue(): void {
     this.watch.end();
-    this.cancel ??= this.setGrace(() => this.letGo());
-  }
-
-  private letGo(): void {
-    const iterator = this.iterator!;
-    this.close();
-    this.done(false);
-    void abandon(iterator);
+    const { clock, agent } = this.run;
+    this.cancelGrace = clock.setTimer(() => {
+      this.close();
+      this.resolve();
+      void abandon(this.iterator!);
+    }, agent.teardownTimeoutMs);
   }
 
   private fail(error: unknown): void {
     if (!this.open) return;
     this.close();
-    this.failed(error);
+    this.reject(error);
   }
 
   private close(): void {
     this.open = false;
-    this.scope!.remove(this);
+    this.scope.remove(this);
     this.watch.end();
-    if (this.expected !== undefined) this.expected.reading = undefined;
-    if (this.cancel === undefined) return;
-    this.cancel();
-    this.cancel = undefined;
+    if (this.expected) this.expected.reader = undefined;
+    this.cancelGrace?.();
   }
 }
 
@@ -214,10 +207,9 @@ function noStep(step: unknown, model: Model): AlliumError {
   );
 }
 
-/** A stream that is to end. Who reads it is forgotten when it does: no run is kept in memory by being looked after. */
+/** A stream that is to end. Its reader is forgotten when it does: being looked after keeps no run in memory. */
 interface Expected {
-  reading: Reading | undefined;
-  seen: boolean;
+  reader: StreamReader | undefined;
 }
 
 let expected: Expected[] = [];
@@ -226,10 +218,7 @@ let expected: Expected[] = [];
 function lookForEnds(): void {
   const due = expected;
   expected = [];
-  for (const one of due) {
-    one.seen = true;
-    one.reading?.overdue();
-  }
+  for (const { reader } of due) reader?.overdue();
 }
 
 /** Nobody waits for what a stream does when it is told to stop, or hears of what that throws. */

@@ -42,13 +42,12 @@ interface Subject {
 }
 
 /**
- * Watches one stream after the other. Most answers of fast models are over before the process waits for anything, and
- * cost no timer; the others cost one at a time, however many parts they have.
+ * Watches a stream. Most answers of fast models are over before the process waits for anything, and cost no timer; the
+ * others cost one at a time, however many parts they have.
  */
 export class StallWatch {
   private subject: Subject | undefined = undefined;
   private time: ModelTime | undefined = undefined;
-  private queued = false;
   private cancel: (() => void) | undefined = undefined;
   private began = 0;
   private seen = 0;
@@ -58,8 +57,6 @@ export class StallWatch {
   begin(subject: Subject, time: ModelTime): void {
     this.subject = subject;
     this.time = time;
-    if (this.queued) return;
-    this.queued = true;
     if (fresh.push(this) === 1) soon(armAll);
   }
 
@@ -71,9 +68,8 @@ export class StallWatch {
 
   /** Sets the timer, if the stream is still read. */
   arm(): void {
-    this.queued = false;
     const { subject } = this;
-    if (subject === undefined || this.cancel !== undefined) return;
+    if (subject === undefined) return;
     this.began = activeTime(subject);
     this.since = this.began;
     this.seen = subject.received;

@@ -17,7 +17,7 @@ import { type Message, type Metadata, type ModelResponse, NOTHING } from '../mes
 import type { Model } from '../messages/model.js';
 import type { Budget } from '../model/budget.js';
 import { generate } from '../model/generate.js';
-import type { ModelCall } from '../model/model-call.js';
+import { Breather } from '../model/model-stream.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
@@ -50,6 +50,7 @@ export class Run extends RunRecord implements ToolsRun {
   readonly inside = new Set<{ halt(signal: unknown, by: string | undefined): void }>();
   readonly children = new Children();
   readonly judgements = new Judgements(this);
+  readonly breather = new Breather();
   readonly changes: Change[] = [];
   /** Run layers come before the loop, and one may end without it. `over`: the end is told, and no event follows. */
   loop: 'to come' | 'begun' | 'given up' | 'over' = 'to come';
@@ -70,8 +71,6 @@ export class Run extends RunRecord implements ToolsRun {
   private restarts: Set<string> | undefined;
   /** The input, while guards judge it beside the first model call. */
   pendingInput: PendingInput | undefined;
-  /** A finished attempt, to be used again. */
-  spareCall: ModelCall | undefined;
 
   constructor(
     start: Start,
