@@ -6,7 +6,13 @@ import { commentOf, declarations, interfaceOf, sourceAt } from './interfaces.mjs
 import { alliumFolder } from './repository.mjs';
 
 /** @import { Node, Source } from './interfaces.mjs' */
-/** @typedef {{ name: string, text: string, default: string }} OptionDoc `default` is the text after `@default`. */
+/**
+ * @typedef {object} OptionDoc
+ * @property {string} name
+ * @property {string} text
+ * @property {string} default The text after `@default`.
+ * @property {string} [type] The signature of an option that takes a function.
+ */
 
 const folder = join(alliumFolder, 'src/middleware');
 
@@ -60,7 +66,17 @@ function objectIn(/** @type {Node} */ node) {
 /** @returns {OptionDoc} */
 function docOf(/** @type {Node} */ member, /** @type {Source} */ source) {
   const [text = '', standard = ''] = commentOf(member, source).split(/ ?@default /);
-  return { name: member.key.name, text, default: standard };
+  const type = signatureIn(source.code.slice(member.value.start, member.value.end));
+  return { name: member.key.name, text, default: standard, ...(type !== undefined && { type }) };
+}
+
+/** `kinds.func<(ctx: ToolContext, id: string) => string>()` → `(ctx, id) => string`. */
+function signatureIn(/** @type {string} */ code) {
+  const [, type] = /func<(\([\s\S]*)>\(\)/.exec(code) ?? [];
+  const [, parameters, result] = /^\(([^()]*)\) => ([\s\S]+)$/.exec(type?.replace(/\s+/g, ' ') ?? '') ?? [];
+  if (parameters === undefined) return undefined;
+  const names = parameters.split(',').map((one) => one.split(':', 1)[0]?.trim());
+  return `(${names.join(', ')}) => ${result}`;
 }
 
 /** Fields that several share: the name of a middleware, or those of a constant somewhere else. */
@@ -71,7 +87,11 @@ function spreadIn(
 ) {
   if (argument.callee?.name === 'named') {
     const common = join(alliumFolder, 'src/kit/option-checks.ts');
-    return interfaceOf(common, 'NamedOptions').members;
+    return interfaceOf(common, 'NamedOptions').members.map(({ name, text, default: standard }) => ({
+      name,
+      text,
+      default: standard,
+    }));
   }
   const from = program.body.find((/** @type {Node} */ statement) =>
     statement.specifiers?.some((/** @type {Node} */ { local }) => local?.name === argument.name),

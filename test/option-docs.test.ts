@@ -1,9 +1,11 @@
 // What the comments say about the options of middleware is what the code does with them.
 
+import { readFileSync } from 'node:fs';
 import type { Fields } from 'allium/kit';
 import { describe, expect, it } from 'vitest';
 import { BUILT_IN } from '../packages/allium/src/registry/built-in-middleware.js';
 import { middlewareNames, optionDocs } from '../scripts/option-docs.mjs';
+import { readmeOf, withTable } from '../scripts/option-tables.mjs';
 
 it('every middleware is in the list that the registry loads', () => {
   expect(Object.keys(BUILT_IN)).toEqual(middlewareNames());
@@ -17,6 +19,11 @@ function written(value: unknown): string | undefined {
 }
 
 describe.each(middlewareNames())('the options of %s', (name) => {
+  it('are in the table of its README: npm run build && node scripts/option-tables.mjs', async () => {
+    const { OPTIONS } = await BUILT_IN[name]!();
+    expect(readFileSync(readmeOf(name), 'utf8')).toBe(withTable(name, OPTIONS));
+  });
+
   it('are all described, with the defaults they have', async () => {
     const fields: Fields = (await BUILT_IN[name]!()).OPTIONS;
     const docs = optionDocs(name);

@@ -61,7 +61,8 @@ const POLICY = kinds.kind<ApprovalPolicy>(
 
 export const OPTIONS = {
   /**
-   * Who decides about a call. A person is asked about tools that it does not name. @default every call is asked about
+   * Who decides about a call: a function of the call, or an object with a verdict or a function for each
+   * tool. A person is asked about tools that it does not name. @default every call is asked about
    */
   policy: kinds.withDefault(POLICY, {}),
   /**

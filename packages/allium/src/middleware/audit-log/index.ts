@@ -58,7 +58,7 @@ export const OPTIONS = {
   key: KEY,
   /** Log the text of answers, arguments and results; `false` leaves it out. @default true */
   content: kinds.withDefault(kinds.flag, true),
-  /** @default the system's */
+  /** Where the time comes from. @default the system's */
   clock: kinds.withDefault(kinds.clock('now'), systemClock),
   ...named('audit-log'),
 } satisfies Fields;

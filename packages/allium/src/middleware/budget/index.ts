@@ -70,15 +70,15 @@ export const OPTIONS = {
     'run',
   ),
   /**
-   * Where amounts are kept. @default with the run or session; for tenants and your own accounts, in the memory of
-   * this process
+   * Where amounts are kept: `{ increment(key, by) }` for several processes; a `Map` or Keyv for one. @default
+   * with the run or session; for tenants and your own accounts, in the memory of this process
    */
   store: STORE,
   /** Prices for models that have none. `usd` needs the price of every model. */
   priceOf: kinds.func<PriceOf>(),
   /**
-   * How sub-agents without this budget are treated: `limit` stops them when it is used up, `count` only books what
-   * they used. @default 'limit'
+   * How sub-agents without this budget are treated: `limit` reserves for their calls too and stops them when
+   * the budget is used up; `count` only books what they used. @default 'limit'
    */
   subagents: kinds.withDefault(kinds.oneOf('limit', 'count'), 'limit'),
   /** Its name, part of the keys in `store`; give each its own when a list has two `per` session. @default 'budget' */

@@ -39,7 +39,10 @@ export interface CacheEntry {
 export type CacheStore = AnswerStore<CacheEntry>;
 
 export const OPTIONS = {
-  /** @default a store in memory of `maxEntries` answers */
+  /**
+   * A Keyv, a Map, or anything with `get`, `set(key, value, ttlMs)` and `delete`, sync or async. @default a
+   * store in memory of `maxEntries` answers
+   */
   store: kinds.methods<CacheStore>('get', 'set', 'delete'),
   /** Milliseconds an answer is good for. @default forever */
   ttlMs: kinds.number(1),
@@ -50,11 +53,11 @@ export const OPTIONS = {
   /** What makes two requests the same, within the scope; undefined skips the cache for this call. @default cacheKey */
   key: kinds.withDefault(kinds.func<(ctx: ModelContext) => string | undefined>(), cacheKey),
   /**
-   * Milliseconds to wait for the same request of another run before making the call anyway. It does not wait for a
-   * run whose stream nobody reads. @default 60_000
+   * Milliseconds to wait for the same request of another run before making the call anyway. It does not wait
+   * for a run whose stream nobody has read for a second. @default 60_000
    */
   maxWaitMs: kinds.withDefault(kinds.number(0), 60_000),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('cache'),
 } satisfies Fields;

@@ -33,13 +33,16 @@ export const OPTIONS = {
   windowMs: kinds.withDefault(kinds.number(1), 60_000),
   /** Milliseconds the circuit stays open; then one call may try. @default 30_000 */
   cooldownMs: kinds.withDefault(kinds.number(1), 30_000),
-  /** What is watched. @default 'model' */
+  /** What is watched; for both, put two in the list. @default 'model' */
   on: kinds.withDefault(kinds.oneOf('model', 'tool'), 'model'),
   /** Which circuit a call belongs to. @default `provider/id` of the model, or the name of the tool */
   key: kinds.withDefault(kinds.func<(ctx: ModelContext | ToolContext) => string>(), targetOf),
-  /** Which errors count: a function, or an error class. Never asked about stops, suspensions and aborts. @default isTransient for models, all for tools */
+  /**
+   * Which errors count: a function, or an error class (subclasses count too). Never asked about stops,
+   * suspensions and aborts. @default isTransient for models, all for tools
+   */
   failsOn: kinds.errorFilter<((error: unknown, ctx: ModelContext | ToolContext) => boolean) | ErrorClass>(),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('circuit-breaker'),
 } satisfies Fields;

@@ -29,7 +29,7 @@ export type { TokenCounter } from '../../context-window/token-counter.js';
 export type { CompactionState } from './state.js';
 
 export const OPTIONS = {
-  /** Writes the summaries. */
+  /** Writes the summaries; a cheap one will do. */
   summaryModel: kinds.required(kinds.methods<Model>('stream')),
   /** Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer. */
   maxTokens: kinds.required(kinds.integer(1)),
@@ -41,9 +41,9 @@ export const OPTIONS = {
   minMessages: kinds.withDefault(kinds.integer(1), 4),
   /** Show the summariser only the length of results over 120 characters. @default true */
   pruneToolOutputs: kinds.withDefault(kinds.flag, true),
-  /** The summariser's system prompt. */
+  /** The summariser's system prompt. @default one with headings from Goal to Remaining */
   summaryPrompt: kinds.withDefault(kinds.nonEmptyText, SUMMARY_PROMPT),
-  /** Added to the prompt when there is already a summary to merge with. */
+  /** Added to the prompt when there is already a summary to merge with. @default asks to merge the two */
   existingSummarySuffix: kinds.withDefault(kinds.text, EXISTING_SUMMARY_SUFFIX),
   /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
   tokenCounter: kinds.func<TokenCounter>(),

@@ -29,7 +29,7 @@ export const OPTIONS = {
   maxWaitMs: kinds.withDefault(kinds.timeout, Number.POSITIVE_INFINITY),
   /** What is counted. @default 'model' */
   scope: kinds.withDefault(kinds.oneOf('model', 'run', 'tool'), 'model'),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('concurrency'),
 } satisfies Fields;

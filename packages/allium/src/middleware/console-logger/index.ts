@@ -42,7 +42,7 @@ export const OPTIONS = {
    * `result.changes`. @default stderr, through `console.error` at every level
    */
   console: kinds.withDefault(kinds.methods<Pick<Console, 'error' | 'info' | 'debug'>>(...LEVELS), STDERR),
-  /** @default the system's */
+  /** Where the time comes from. @default the system's */
   clock: kinds.withDefault(kinds.clock('now'), systemClock),
   ...named('console-logger'),
 } satisfies Fields;

@@ -16,7 +16,10 @@ import {
 export type { TokenCounter } from '../../context-window/token-counter.js';
 
 export const OPTIONS = {
-  /** Clear old results once a request has this many tokens: an integer ≥ 0. @default 100_000 */
+  /**
+   * Clear old results once a request has this many tokens, measured before anything is cleared: an integer ≥
+   * 0. @default 100_000
+   */
   clearToolResultsAfterTokens: kinds.withDefault(kinds.integer(0), 100_000),
   /** How many of the latest results stay: an integer ≥ 0. @default 3 */
   keep: kinds.withDefault(kinds.integer(0), 3),

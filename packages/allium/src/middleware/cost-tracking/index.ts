@@ -59,13 +59,14 @@ const PRICES = {
 
 export const OPTIONS = {
   /**
-   * US dollars per million tokens: by `provider/id` or `id`, or a function. Models not listed here cost what their
-   * own `price` says. @default a model's own `price`, else the table of `@pydantic/genai-prices`
+   * US dollars per million tokens, `{ input, output, cacheRead?, cacheWrite? }`: by `provider/id` or `id`, or
+   * a function. Models not listed here cost what their own `price` says. @default a model's own `price`, else
+   * the table of `@pydantic/genai-prices`
    */
   prices: PRICES,
   /** Called after each model call, and awaited. If it throws, the run fails. */
   onCost: kinds.func<(cost: CallCost, ctx: ModelContext) => unknown>(),
-  /** @default the system's */
+  /** Prices may depend on the date. @default the system's */
   clock: kinds.withDefault(kinds.clock('now'), systemClock),
   ...named('cost-tracking'),
 } satisfies Fields;

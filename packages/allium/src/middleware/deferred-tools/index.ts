@@ -34,7 +34,7 @@ import { catalogue, checkGroups, duplicate, LoadedTools, type ToolGroup } from '
 export type { ToolGroup } from './groups.js';
 
 export const OPTIONS = {
-  /** The groups; each tool may be in one group only. */
+  /** Groups `{ id, title, description, toolNames, load }`; each tool may be in one group only. */
   groups: kinds.required({ ...(kinds.list as Kind<readonly ToolGroup[]>), expected: 'a list of groups' }),
   /**
    * `dispatch`: what the model sees never changes; it calls loaded tools through `deferred_tool_call`. `inject`:

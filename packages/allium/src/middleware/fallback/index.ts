@@ -51,12 +51,15 @@ const MODELS = kinds.kind<readonly Model[]>(
 export const OPTIONS = {
   /** Asked in order when the model of the call fails. At least one, each once. */
   models: kinds.required(MODELS),
-  /** Which errors are worth another model: a function, or an error class. Never asked about stops, suspensions and aborts. @default mayFallBack */
+  /**
+   * Which errors are worth another model: a function, or an error class (subclasses count too). Never asked
+   * about stops, suspensions and aborts. @default mayFallBack
+   */
   on: kinds.withDefault(
     kinds.errorFilter<((error: unknown, ctx: ModelContext) => boolean | Promise<boolean>) | ErrorClass>(),
     mayFallBack,
   ),
-  /** Stay with the new model for the rest of the run. @default false */
+  /** Stay with the new model for the rest of the run, after a resume too. @default false */
   sticky: kinds.withDefault(kinds.flag, false),
   ...named('fallback'),
 } satisfies Fields;

@@ -41,7 +41,10 @@ export type IdempotencyEntry = StoredResult;
 export type IdempotencyStore = AnswerStore<IdempotencyEntry>;
 
 export const OPTIONS = {
-  /** Where results are kept. To help after a crash, it has to outlive the process. */
+  /**
+   * Where results are kept: a Keyv, a Map, or anything with `get`, `set(key, value, ttlMs)` and `delete`,
+   * sync or async. To help after a crash, it has to outlive the process.
+   */
   store: kinds.required(kinds.methods<IdempotencyStore>('get', 'set', 'delete')),
   /** Which tools: names, or a function that is asked for each call. @default all that are not declared `idempotent` */
   tools: kinds.withDefault(SELECTED_TOOLS, isUnsafe),
@@ -49,7 +52,7 @@ export const OPTIONS = {
   key: kinds.withDefault(kinds.func<(ctx: ToolContext) => string | undefined>(), keyOf),
   /** Milliseconds a result is kept. @default 86_400_000, a day */
   ttlMs: kinds.withDefault(kinds.number(1), 86_400_000),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('idempotency'),
 } satisfies Fields;

@@ -34,7 +34,7 @@ export { localMemory, type Memory, type MemoryItem, type MemoryScope } from './m
 export { type SqliteMemory, type SqliteMemoryOptions, sqliteMemory } from './sqlite.js';
 
 export const OPTIONS = {
-  /** Finds and keeps items: `localMemory()`, `sqliteMemory()` or one of your own. */
+  /** The memory: `localMemory()`, `sqliteMemory({ path })`, or anything with `recall` and `save`. */
   memory: kinds.required(kinds.methods<Memory>('recall', 'save')),
   /** How many items to recall for a run, at most: an integer from 1 to 100. @default 5 */
   k: kinds.withDefault(kinds.integer(1, 100), 5),
@@ -45,9 +45,12 @@ export const OPTIONS = {
    * the user said and the final answer, as one item
    */
   remember: kinds.withDefault(kinds.func<(result: RunResult) => Awaitable<readonly string[]>>(), exchange),
-  /** Milliseconds to wait for the memory before going on without it. @default 3000 */
+  /**
+   * Milliseconds to wait for the memory before going on without it; a save waits no longer than the agent's
+   * `teardownTimeoutMs`. @default 3000
+   */
   timeoutMs: kinds.withDefault(kinds.number(1), 3000),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('memory-recall'),
 } satisfies Fields;

@@ -59,7 +59,7 @@ export const OPTIONS = {
     kinds.func<(name: string, value: number, attributes: Attributes) => void>(),
     () => {},
   ),
-  /** @default the system's */
+  /** Where the time comes from. @default the system's */
   clock: kinds.withDefault(kinds.clock('now'), systemClock),
   ...named('observability'),
 } satisfies Fields;

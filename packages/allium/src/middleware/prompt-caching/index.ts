@@ -13,7 +13,10 @@ import {
 export const OPTIONS = {
   /** How long the provider keeps what it cached, if it lets you choose: `'5m'` or `'1h'`. @default '5m' */
   ttl: kinds.withDefault(kinds.oneOf('5m', '1h'), '5m'),
-  /** How many messages to mark, at most, besides the system prompt: an integer from 0 to 3. @default 2 */
+  /**
+   * How many messages to mark, at most, besides the system prompt: an integer from 0 to 3, since Anthropic
+   * takes four marks in all. @default 2
+   */
   maxMessages: kinds.withDefault(kinds.integer(0, 3), 2),
   ...named('prompt-caching'),
 } satisfies Fields;

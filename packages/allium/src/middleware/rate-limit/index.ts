@@ -39,7 +39,7 @@ export const OPTIONS = {
   scope: kinds.withDefault(kinds.oneOf('model', 'run', 'tool'), 'model'),
   /** Counts for several processes, instead of `limit` and `perMs`. */
   limiter: kinds.methods<SharedLimiter>('consume'),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('rate-limit'),
 } satisfies Fields;

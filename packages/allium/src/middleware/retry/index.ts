@@ -36,18 +36,24 @@ export const OPTIONS = {
   maxDelayMs: kinds.withDefault(kinds.timeout, 30_000),
   /** How much longer each wait is than the one before. @default 2 */
   factor: kinds.withDefault(kinds.number(1), 2),
-  /** `full`: wait a random part of the delay, so that many clients do not come back at once. @default 'full' */
+  /**
+   * `full` waits a random part of the delay, so that many clients do not come back at once; `none` waits all
+   * of it. @default 'full'
+   */
   jitter: kinds.withDefault(kinds.oneOf('full', 'none'), 'full'),
-  /** Which errors are worth another attempt: a function, or an error class. Never asked about stops, suspensions and aborts. @default isTransient */
+  /**
+   * Which errors are worth another attempt: a function, or an error class (subclasses count too). Never asked
+   * about stops, suspensions and aborts. @default isTransient
+   */
   retryOn: kinds.withDefault(
     kinds.errorFilter<
       ((error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>) | ErrorClass
     >(),
     isTransient,
   ),
-  /** What is retried. @default 'model' */
+  /** What is retried; for both, put two in the list. @default 'model' */
   on: kinds.withDefault(kinds.oneOf('model', 'tool'), 'model'),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   /** A number from 0 up to 1, for the jitter. @default Math.random */
   random: kinds.withDefault(kinds.func<() => number>(), Math.random),

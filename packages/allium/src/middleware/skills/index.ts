@@ -21,7 +21,9 @@ import { filesOf, findSkills, MAIN_FILE, Refused, readSkillFile, type Skill } fr
 import { bodyOf } from './front-matter.js';
 
 export const OPTIONS = {
-  /** The folder of skills: each of its folders with a SKILL.md is one. */
+  /**
+   * The folder of skills: each of its folders that holds a `SKILL.md` and does not begin with a dot is one.
+   */
   dir: kinds.required({ ...kinds.nonEmptyText, expected: 'the path of a folder' }),
   /** The largest file of a skill that can be read, in bytes: an integer ≥ 1. @default 100_000 */
   maxBytes: kinds.withDefault(kinds.integer(1), 100_000),

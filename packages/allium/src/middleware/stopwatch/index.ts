@@ -16,7 +16,7 @@ export const OPTIONS = {
    * through `console.error`: stdout is for a program's output
    */
   log: kinds.withDefault(kinds.func<(line: string) => unknown>(), toStderr),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock('now'),
   ...named('stopwatch'),
 } satisfies Fields;

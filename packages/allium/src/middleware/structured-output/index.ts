@@ -41,7 +41,10 @@ const SCHEMA = kinds.kind<StandardSchema<any, unknown> | JsonSchema>(
 );
 
 export const OPTIONS = {
-  /** The schema of the answer: any Standard Schema, or a raw JSON Schema, which is checked by `ajv`. */
+  /**
+   * The schema of the answer: any Standard Schema, or a raw JSON Schema. A raw one is checked by `ajv`:
+   * install it beside this package.
+   */
   schema: kinds.required(SCHEMA),
   /** How often the model is told what is wrong before the run fails: an integer from 0 to 20. @default 2 */
   maxRepairs: kinds.withDefault(kinds.integer(0, 20), 2),

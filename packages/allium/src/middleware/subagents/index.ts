@@ -56,19 +56,32 @@ export interface SubagentResult {
 }
 
 export const OPTIONS = {
-  /** Kinds of sub-agents, by type. `general-purpose` always exists; list it here to change it. @default {} */
+  /**
+   * Kinds of sub-agents, by type: `{ name, description, systemPrompt, model, tools, middleware }`, of which
+   * `description` and `systemPrompt` are required. `general-purpose` always exists; list it here to change
+   * it. @default {}
+   */
   agents: kinds.withDefault(AGENTS, {}),
   /** The model of sub-agents that have none of their own. @default the model of the agent that calls */
   defaultModel: MODEL,
-  /** Tools of every sub-agent. @default [] */
+  /** Tools of every sub-agent; a tool of the same name in `tools` replaces one. @default [] */
   sharedTools: kinds.withDefault(TOOLS, []),
-  /** Middleware of every sub-agent, outside its own: guards, tracing, approval. @default [] */
+  /**
+   * Middleware of every sub-agent, outside its own: approval, limits, tracing. Sub-agents inherit nothing
+   * from the parent by themselves except its guards. @default []
+   */
   inheritMiddleware: kinds.withDefault(MIDDLEWARE, []),
-  /** Whether the guards of the calling agent also judge in sub-agents, after their own. @default true */
+  /**
+   * Whether the guards of the calling agent also judge in sub-agents, after their own; `explain()` warns if
+   * not. @default true
+   */
   inheritGuards: kinds.withDefault(kinds.flag, true),
-  /** Names of tools no sub-agent gets, wherever they come from. @default [] */
+  /**
+   * Names of tools no sub-agent gets, from any source: shared, own, of middleware, added by a layer, resolved
+   * by a hook. `'subagent'` keeps sub-agents from having sub-agents. @default []
+   */
   excludeTools: kinds.withDefault(kinds.listOf(kinds.text, 'a list of names of tools'), []),
-  /** How deep sub-agents may start sub-agents. @default 3 */
+  /** How deep sub-agents may start sub-agents; at the bottom the tool is not offered. @default 3 */
   maxDepth: kinds.withDefault(kinds.integer(1), 3),
   /** How many sub-agents of one run work at once; more calls wait. @default 4 */
   maxConcurrent: kinds.withDefault(kinds.integer(1), 4),

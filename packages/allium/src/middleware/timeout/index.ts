@@ -36,7 +36,7 @@ export const OPTIONS = {
   idleMs: MS,
   /** Milliseconds by tool name, instead of `toolMs`; `Infinity` for none. @default {} */
   tools: kinds.withDefault(kinds.recordOf(MS, 'an object of milliseconds by tool name'), {}),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('timeout'),
 } satisfies Fields;

@@ -35,11 +35,17 @@ export const OPTIONS = {
   tools: kinds.withDefault(SELECTED_TOOLS, isTagged),
   /** Milliseconds a result is good for. @default 300_000 */
   ttlMs: kinds.withDefault(kinds.number(1), 300_000),
-  /** @default a store in memory of `maxEntries` results */
+  /**
+   * A Keyv, a Map, or anything with `get`, `set(key, value, ttlMs)` and `delete`, sync or async. @default a
+   * store in memory of `maxEntries` results
+   */
   store: kinds.methods<ToolCacheStore>('get', 'set', 'delete'),
   /** Results the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
   maxEntries: kinds.integer(1),
-  /** Who shares results: the runs of a tenant, of a session, or all. @default 'tenant' */
+  /**
+   * Who shares results: the runs of a tenant, of a session, or all. Where a guard restores placeholders,
+   * always the session: they stand for other things elsewhere. @default 'tenant'
+   */
   scope: kinds.withDefault(SCOPE, 'tenant'),
   /**
    * What makes two calls the same, within the scope; undefined skips the cache for this call. @default the tool and
@@ -48,7 +54,7 @@ export const OPTIONS = {
   key: kinds.withDefault(kinds.func<(ctx: ToolContext) => string | undefined>(), callKey),
   /** Milliseconds to wait for the same call of another run before running the tool anyway. @default 60_000 */
   maxWaitMs: kinds.withDefault(kinds.number(0), 60_000),
-  /** @default the agent's */
+  /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('tool-cache'),
 } satisfies Fields;

@@ -36,7 +36,10 @@ export const OPTIONS = {
     kinds.func<(error: unknown, ctx: ToolContext) => string | Promise<string>>(),
     worded,
   ),
-  /** What to remove from the text: patterns, or texts to match literally. @default nothing */
+  /**
+   * What to remove from the text: patterns, or texts to match literally. Every match becomes `[hidden]`.
+   * @default nothing
+   */
   hide: kinds.withDefault(
     kinds.secret(kinds.listOf(PATTERN, 'a list of regular expressions and non-empty texts')),
     [],

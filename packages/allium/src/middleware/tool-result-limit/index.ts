@@ -36,7 +36,10 @@ export { fileSpill, memorySpill, type SpillStore } from './spill.js';
 export const OPTIONS = {
   /** Tokens of text a result may have, the note about the rest included: an integer ≥ 100. @default 10_000 */
   maxTokens: kinds.withDefault(kinds.integer(100), 10_000),
-  /** Stores what is too long. @default memorySpill() */
+  /**
+   * Stores what is too long: a Map, a Keyv, or anything with `get` and `set`, sync or async. @default
+   * memorySpill()
+   */
   spill: kinds.methods<SpillStore>('get', 'set'),
   /** Counts the tokens of a text. @default a quarter of its characters */
   tokenCounter: kinds.func<TokenCounter>(),
