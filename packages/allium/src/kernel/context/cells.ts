@@ -17,7 +17,7 @@ function isLive({ durable, scope }: StateCell<any>): boolean {
   return !durable && scope === 'run';
 }
 
-/** A value, or what makes one of the value that is there. */
+/** A write to a cell: a value, or a function of the value that is there. */
 export class Write implements CellWrite {
   constructor(
     readonly cell: StateCell<any>,
@@ -27,7 +27,7 @@ export class Write implements CellWrite {
     private readonly seen: unknown,
   ) {}
 
-  /** Mostly nobody else has written meanwhile, and what was made of the same value stands. */
+  /** Usually nobody else has written meanwhile, so the value made before still holds. */
   apply(value: unknown): any {
     return this.fn === undefined || value === this.seen ? this.made : again(this.cell, this.fn, value);
   }
@@ -93,7 +93,7 @@ export class Overlay implements StateAccess {
     this.chosen = attempt;
   }
 
-  /** An overlay for a call of its own that whoever has this one makes: over all it sees, but for cells of the call. */
+  /** An overlay for a call made from within this one. It sees everything but the `call` cells. */
   inner(): Overlay {
     return new Inner(this.seenAs((cell) => (cell.scope === 'call' ? cell.initial : this.get(cell))));
   }
@@ -153,7 +153,7 @@ export class Overlay implements StateAccess {
   }
 }
 
-/** Of a call that somebody made in the middle of another. Its cells of a call went with it. */
+/** The writes of a call made in the middle of another. Its own `call` cells are gone with it. */
 class Inner extends Overlay {
   override standing(): readonly Write[] {
     return super.standing().filter(({ cell }) => cell.scope !== 'call');
@@ -167,13 +167,13 @@ function applied<T>(writes: readonly CellWrite[], cell: StateCell<T>, value: T):
   return now;
 }
 
-/** What an update makes of a value. One that leaves it as it is leaves nothing to check. */
+/** What an update makes of a value. If that is the same value, there is nothing to check. */
 function updated<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
   const made = fn(value);
   return !cell.durable || made === value ? made : toJson(made, cell.name);
 }
 
-/** An update is pure, so it should not fail for another value; if it does, the cell is what people look for. */
+/** An update is pure, so it should not fail for another value. If it does, the error names the cell. */
 function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
   try {
     return updated(cell, fn, value);

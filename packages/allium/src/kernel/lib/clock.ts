@@ -20,7 +20,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** What durations are measured by: the wall clock may be set back or forward while something lasts. */
+/** The time for measuring durations: the wall clock may be set back or forward meanwhile. */
 export function monotonic(clock: Clock = systemClock): number {
   if (typeof clock?.now !== 'function')
     throw invalidOption('clock', 'an object with now() and setTimer()', clock);
@@ -29,13 +29,13 @@ export function monotonic(clock: Clock = systemClock): number {
 
 const immediate = globalThis.setImmediate;
 
-/** Calls `fn` once what can go on has gone on, before the process waits for anything. No clock has a say in it. */
+/** Calls `fn` once everything that is ready has run, before the process waits. It doesn't depend on a clock. */
 export function soon(fn: () => void): void {
   if (immediate) immediate(fn);
   else setTimeout(fn, 0);
 }
 
-/** Calls `fn` as soon as every promise that can go on has gone on: sooner than `soon`. */
+/** Calls `fn` as soon as every settled promise has been handled: sooner than `soon`. */
 export const whenIdle: (fn: () => void) => void =
   (globalThis as { process?: { nextTick?: (fn: () => void) => void } }).process?.nextTick ?? queueMicrotask;
 

@@ -32,8 +32,8 @@ export const ERROR_CODES = {
   STREAM_TAKEN: 'A stream of events is read a second time. It hands each event out once, to one reader.',
   SESSION_BUSY: 'The session already has a run under way in this process.',
   NOTHING_TO_CONTINUE:
-    'The history ends with an answer, and no message waits, so `continue()` has nothing to go on with.',
-  RUN_OPEN: 'A run of the session has not ended, and what was asked for needs one that has none.',
+    'The history ends with an answer, and no message waits, so `continue()` has nothing to do.',
+  RUN_OPEN: 'A run of the session has not ended. Resume it or cancel it first.',
   MESSAGE_UNKNOWN: 'A message is named that is not in the history of the session.',
   CALLS_UNANSWERED:
     'A history was to end between tool calls and their results. The message names the nearest points where it can.',
@@ -43,7 +43,7 @@ export const ERROR_CODES = {
     'The session does not exist, or its last run has ended: there is nothing to resume. The message says which.',
   SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
   STORE_FAILED:
-    'A store threw, wrote only part of a record, as on a full disk (it does not count), or answered with what is no answer.',
+    'A store threw, wrote only part of a record, as on a full disk (it does not count), or returned something invalid.',
   STORE_TIMEOUT:
     'A store did not answer in time. What it was asked for may still happen; the session can be resumed.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
@@ -53,7 +53,7 @@ export const ERROR_CODES = {
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
   FALLBACK_EXHAUSTED:
     'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
-  MODEL_TIMEOUT: 'A model did not answer, or not go on, within its time.',
+  MODEL_TIMEOUT: 'A model did not answer in time, or stopped sending.',
   RATE_LIMITED: 'A rate limit is used up. `data.retryAfterMs` says when to come back.',
   CONCURRENCY_LIMITED: 'Too many calls are under way, and no place became free in time.',
   CIRCUIT_OPEN: 'A model or tool failed too often and is not called for a while.',
@@ -106,7 +106,7 @@ export function shown(value: unknown): string {
   return json.length > 120 ? `${json.slice(0, 117)}...` : json;
 }
 
-/** An object as JSON; by its kind, where JSON keeps nothing of it. */
+/** An object as JSON, or by its kind if JSON leaves it empty. */
 function jsonOr(value: object): string {
   const json = readOr(undefined, () => JSON.stringify(value));
   if (json !== undefined && json !== '{}') return json;
@@ -116,7 +116,7 @@ function jsonOr(value: object): string {
 
 const PLAIN = '[object Object]';
 
-/** What is read of a value from outside. Some throw whatever they are asked: proxies, getters, objects in a circle. */
+/** Reads a value from outside. Some throw at any question: proxies, getters, cycles. */
 function readOr<T>(otherwise: T, read: () => T): T {
   try {
     return read();
@@ -142,7 +142,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The same, but a map, a date or a signal, which hold nothing under a name, would be taken for one without options. */
+/** The same, without maps, dates and signals: those hold nothing under a name and would pass for empty options. */
 export function isOptions(value: unknown): boolean {
   return (
     isRecord(value) && (Object.keys(value).length > 0 || Object.prototype.toString.call(value) === PLAIN)
@@ -192,10 +192,10 @@ export interface Attribution {
   readonly handling?: unknown;
 }
 
-/** With the run it was noted in: what another run raises anew has nothing to do with it. */
+/** With the run it was noted in, because another run may raise the same object again. */
 const attributions = new WeakMap<object, { readonly by: Attribution; readonly runId: string | undefined }>();
 
-/** A thrown value that is no object, and who raised it: nothing can be recorded beside it. */
+/** A thrown value that is not an object, and who raised it. Nothing can be recorded beside such a value. */
 export interface Raised {
   readonly value: unknown;
   readonly by: Attribution;
@@ -242,7 +242,7 @@ export function sessionConflict(sessionId: string, expectedSeq: number, actualSe
   );
 }
 
-/** A store that does not keep to its port. */
+/** The error of a store that returned something its contract does not allow. */
 export function storeAnswered(method: string, answer: unknown, wanted: string): AlliumError {
   return new AlliumError(
     'STORE_FAILED',
@@ -250,19 +250,19 @@ export function storeAnswered(method: string, answer: unknown, wanted: string): 
   );
 }
 
-/** An error of the store, as one of ours; one that is stays what it is. `when`: with a space before it. */
+/** An error of the store as `STORE_FAILED`; coded errors stay as they are. `when` begins with a space. */
 export function storeFailed(error: unknown, when = ''): AlliumError {
   if (codeOf(error) !== undefined) return error as AlliumError;
   return new AlliumError('STORE_FAILED', `The store failed${when}: ${messageOf(error)}`, { cause: error });
 }
 
-/** Is it the store that failed or fell silent, so that nobody knows what it holds? */
+/** Did the store fail or not answer, so that nobody knows what it holds? */
 export function isStoreTrouble(error: unknown): boolean {
   const code = codeOf(error);
   return code === 'STORE_FAILED' || code === 'STORE_TIMEOUT';
 }
 
-/** The message of whatever was thrown, as text. It is not shortened, so that secrets in it can still be found. */
+/** The message of anything that was thrown. It is not shortened, so that guards can still find secrets in it. */
 export function messageOf(error: unknown): string {
   if (typeof error === 'string') return error;
   return readOr('an object that cannot be read', () => {
@@ -271,12 +271,12 @@ export function messageOf(error: unknown): string {
   });
 }
 
-/** The code of an error of ours; undefined of any other. */
+/** The code of an `AlliumError`; undefined for any other error. */
 export function codeOf(error: unknown): string | undefined {
   return readOr(undefined, () => (error instanceof AlliumError ? error.code : undefined));
 }
 
-/** The code of an error, or else its name: what may always be logged of it. */
+/** The code of an error, or its name: safe to log. */
 export function errorKind(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error;
   return readOr('object', () => {
@@ -285,7 +285,7 @@ export function errorKind(error: unknown): string {
   });
 }
 
-/** Is it a promise, or something else with `then()`? What answers at once need not be awaited. */
+/** Is it a promise, or something else with `then()`? */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   // Nearly all that are thenable are promises, and asking objects of every kind for `then` is slow.
   if (value instanceof Promise) return true;

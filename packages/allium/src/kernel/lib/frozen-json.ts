@@ -1,4 +1,4 @@
-/** Copies of JSON values, frozen, with an error that says where a value is that is none. */
+/** Frozen copies of JSON values. If something in a value is not JSON, the error says where. */
 import { AlliumError, messageOf, shown } from './errors.js';
 import { DEEPEST, depthOf } from './json-texts.js';
 
@@ -22,8 +22,8 @@ export interface NotJson {
 }
 
 /**
- * A frozen copy of a JSON value; properties that are undefined are left out. For anything else it throws what `refusal`
- * says of `name`, which is that of a state cell unless told otherwise.
+ * A frozen copy of a JSON value; undefined properties are left out. For anything else it throws the error that `refusal`
+ * makes for `name`: by default, that of a state cell.
  */
 export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue): T {
   const made = copied(value, 0);
@@ -32,8 +32,8 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
 }
 
 /**
- * A frozen copy of what is JSON; anything else as it is, if it can be written at all: throws what `refusal` says of why
- * not. What somebody goes on working with is not to be frozen.
+ * A frozen copy of JSON. Anything else is returned as it is, and not frozen, since its owner may go on using it; if it
+ * cannot be written as JSON at all, throws the error that `refusal` makes.
  */
 export function ownJson<T>(value: T, refusal: (why: string) => Error): T {
   const made = copied(value, 0);
@@ -48,7 +48,7 @@ export function isJson(value: unknown): boolean {
   return copied(value, 0) !== NOT_JSON;
 }
 
-/** Is it JSON in which nothing can be changed any more, so that nobody needs a copy? */
+/** Is it JSON that is frozen all the way down, so that nobody needs a copy? */
 export function isFrozenJson(value: unknown, depth = 0): boolean {
   if (isSimple(value)) return true;
   if (typeof value !== 'object' || !Object.isFrozen(value) || depth === DEEPEST) return false;
@@ -57,7 +57,7 @@ export function isFrozenJson(value: unknown, depth = 0): boolean {
   return true;
 }
 
-/** Why a value cannot be written as JSON, if so. What JSON changes or leaves out is fine. */
+/** Why a value cannot be written as JSON, if so. Values that JSON changes or leaves out are fine. */
 export function unwritable(value: unknown): string | undefined {
   if (typeof value !== 'bigint' && (typeof value !== 'object' || value === null)) return undefined;
   try {
@@ -71,7 +71,7 @@ export function unwritable(value: unknown): string | undefined {
 
 type Refusal = (name: string, flaw: Flaw) => AlliumError;
 
-/** What is no JSON in a value, and where in it, as code would write that. */
+/** What in a value is not JSON, and where, as code would write it. */
 export interface Flaw {
   readonly at: string;
   readonly what: string;
@@ -79,7 +79,7 @@ export interface Flaw {
 
 const NOT_JSON = Symbol('not JSON');
 
-/** Every write of every turn goes through here, so it keeps no record of where it is. What is too deep may be a cycle. */
+/** Every write of every turn goes through here, so it doesn't track where it is. A value that is too deep may be a cycle. */
 function copied(value: unknown, depth: number): unknown {
   if (isSimple(value)) return value;
   if (typeof value !== 'object' || depth === DEEPEST) return NOT_JSON;
@@ -130,7 +130,7 @@ function noCellValue(cell: string, { at, what }: Flaw): AlliumError {
   );
 }
 
-/** The first thing in a value that is no JSON. `above` is what it is in. */
+/** The first thing in a value that is not JSON. `above` are the objects it is inside. */
 function flawIn(value: unknown, at: string, above: readonly object[]): Flaw | undefined {
   if (isSimple(value)) return undefined;
   if (typeof value !== 'object') return { at, what: shown(value) };
@@ -166,7 +166,7 @@ export function eventData<T>(value: T): T {
   return isFrozenJson(value) ? value : copyOf(value);
 }
 
-/** Such a copy in any case, to be changed at will. */
+/** Always a copy, which may be changed. */
 export function copyOf<T>(value: T): T {
   const copies = new Map<object, unknown>();
   const made: Record<string, unknown>[] = [];
@@ -181,7 +181,7 @@ export function copyOf<T>(value: T): T {
     return copy;
   };
   const copy = copied(value);
-  // The list grows while it is gone through: no recursion, however deep the value is.
+  // The list grows while we walk it, so there is no recursion, however deep the value is.
   for (const one of made) for (const key in one) one[key] = copied(one[key]);
   return copy as T;
 }

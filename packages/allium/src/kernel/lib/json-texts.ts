@@ -1,6 +1,6 @@
 /** The texts inside a JSON value — keys, strings and numbers, at any depth — taken out and put back. */
 
-/** A text that several pieces make, as their readers join them: by nothing. */
+/** A text in pieces, which its readers join without anything between them. */
 export type Text = readonly string[];
 
 /** Every text of the value, in order. */
@@ -13,13 +13,13 @@ export function textsIn(value: unknown): string[] {
   return out;
 }
 
-/** The same value with its texts replaced, in the same order. Whatever did not change is kept as it was. */
+/** The same value with its texts replaced, in the same order. What did not change is kept as it was. */
 export function withTexts(value: unknown, texts: readonly string[]): unknown {
   let i = 0;
   return mapTexts(value, () => texts[i++] ?? '');
 }
 
-/** Texts to judge, and the way back from what is left of them to a string for each that was given. */
+/** Texts to judge. `flat` turns what is left of them back into one string for each that was given. */
 export interface Gathered {
   readonly texts: readonly Text[];
   flat(left: readonly Text[]): string[];
@@ -70,8 +70,8 @@ interface Frame {
 const OPEN = Symbol('open');
 
 /**
- * The value with `each` applied to its texts, in order. `block` is the same for text blocks of one list. No recursion: how
- * deep a value is was chosen by whoever wrote it.
+ * The value with `each` applied to its texts, in order. `block` is the same for text blocks of one list. No recursion,
+ * because a value may be nested deeper than calls can be.
  */
 function mapTexts(value: unknown, each: (text: string, block?: object) => string): unknown {
   const frames: Frame[] = [];
@@ -111,7 +111,7 @@ function mapTexts(value: unknown, each: (text: string, block?: object) => string
   return made;
 }
 
-/** Two keys may have become the same: neither value may be lost for it. */
+/** Two keys may have become the same. Neither value may be lost. */
 function unused(key: string, made: ReadonlyMap<string, unknown>): string {
   let name = key;
   for (let n = made.has(key) ? made.size + 1 : 0; made.has(name); n++) name = `${key}#${n}`;
@@ -142,8 +142,8 @@ const QUOTE = 34;
 const NUMBER = /-?\d[\d.eE+-]*/y;
 
 /**
- * Valid JSON with its numbers changed. Read by hand: a regular expression that takes strings in remembers every character,
- * and fails on a long one.
+ * Valid JSON with its numbers changed. Read by hand, because a regular expression that matches strings fails on long
+ * ones.
  */
 function withNumbers(
   json: string,
@@ -219,12 +219,12 @@ function withPlainNumbers(json: string): string {
   });
 }
 
-/** JSON that is deeper is not taken apart, and nothing deeper is stored: `JSON.stringify` fails somewhere beyond. */
+/** Deeper JSON is neither taken apart nor stored: somewhere beyond this, `JSON.stringify` fails. */
 export const DEEPEST = 1000;
 
 /**
- * Arguments of a call as guards judge them, and the text to keep if they let them pass: what nobody could judge is not
- * kept. Undefined for text that is not JSON, or too deep to be taken apart.
+ * Arguments of a call as guards judge them, and the text to keep if they pass; what could not be judged is not in it.
+ * Undefined for text that is not JSON, or too deep to be taken apart.
  */
 export function readArguments(given: string): { readonly args: unknown; readonly kept: string } | undefined {
   if (depthOf(given, DEEPEST) > DEEPEST) return undefined;
@@ -241,7 +241,7 @@ export function readArguments(given: string): { readonly args: unknown; readonly
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
 const ESCAPED: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
-/** Text that was meant to be JSON, as a reader would read it: what is escaped in it is no secret to anyone. */
+/** Text that was meant to be JSON, without its escapes: a reader sees through those. */
 export function unescaped(text: string): string {
   return text.replace(ESCAPE, (_, code?: string, plain?: string) =>
     code === undefined ? (ESCAPED[plain!] ?? plain!) : String.fromCharCode(Number.parseInt(code, 16)),

@@ -1,9 +1,9 @@
-/** Text from elsewhere, made safe to write to a terminal: what would steer it or hide in it is spelled out. */
+/** Makes text from elsewhere safe to write to a terminal: characters that would steer it, or hide in it, are spelled out. */
 import { invalidOption } from './errors.js';
 
 /**
- * Everything a reader would not see for what it is: controls (C0, DEL, C1), what turns the direction of writing, what
- * has no width, and separators that only some programs break lines at. Tabs and line breaks are what they look like.
+ * Characters that don't look like what they are: controls (C0, DEL, C1), marks that turn the direction of writing,
+ * characters without width, and separators that only some programs break lines at. Tabs and line breaks are fine.
  */
 const HIDDEN = String.raw`(?![\t\n])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]`;
 

@@ -1,4 +1,4 @@
-/** Whatever callers hand in as messages, checked once at the edge. */
+/** Checks what callers and middleware hand in as messages, once, where it comes in. */
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
 import { type Flaw, toJson, unwritable } from '../lib/frozen-json.js';
 import {
@@ -83,7 +83,7 @@ function invalidMessage(wanted: string, message: unknown, cause?: unknown): Alli
   );
 }
 
-/** What is expected of a list of content and not so, if anything. `optional`: fields that may be missing. */
+/** What a list of content lacks, as the end of "Expected …"; undefined if it is fine. `optional`: fields that may be missing. */
 function lackOfContent(
   role: Message['role'],
   content: unknown,
@@ -105,13 +105,13 @@ function lackOfContent(
 }
 
 /**
- * The same of a list of messages to be sent. `known`: a list that was looked at, which it was made from. Most messages
- * stand where they stood there, counted from the beginning or from the end, and those that are frozen are still sound.
+ * The same for a list of messages to send. `known` is a list that was checked before, which this one was made from. Most
+ * messages stand where they stood there, counted from the start or from the end; those that are frozen are still fine.
  */
 export function lackOfMessages(messages: unknown, known: readonly Message[] = []): string | undefined {
   if (!Array.isArray(messages)) return 'a list of messages';
   const shift = messages.length - known.length;
-  // By index: a hole in a list is no message either.
+  // By index, because a hole in a list is not a message either.
   for (let i = 0; i < messages.length; i++) {
     const message = messages[i] as Message;
     const there = (i < known.length && message === known[i]) || (i >= shift && message === known[i - shift]);
@@ -123,10 +123,10 @@ export function lackOfMessages(messages: unknown, known: readonly Message[] = []
   return undefined;
 }
 
-/** Messages that stay as they were when they were looked at. */
+/** Messages that were checked and can't change any more. */
 const sound = new WeakSet<Message>();
 
-/** What is expected of a message that a middleware made and not so, if anything. */
+/** The same for a message that a middleware made. */
 export function lackOf(message: unknown, ...roles: readonly Message['role'][]): string | undefined {
   const { role, content, stopReason } = (message ?? {}) as Partial<AssistantMessage>;
   if (role === undefined || !roles.includes(role) || !Array.isArray(content))
@@ -137,7 +137,7 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
   return lackOfContent(role, content, ['id']) ?? lackOfJson(message as Message);
 }
 
-/** The same of what a journal has to hold, field by field. */
+/** The same for what a journal has to store, field by field. */
 export function lackOfJson(message: Pick<Message, 'content'>): string | undefined {
   for (const owner of [message, ...message.content])
     for (const [field, value] of Object.entries(owner))
@@ -146,7 +146,7 @@ export function lackOfJson(message: Pick<Message, 'content'>): string | undefine
   return undefined;
 }
 
-/** A frozen copy of a message from outside: what the caller keeps is the caller's, and all of it can be journaled. */
+/** A frozen copy of a message from outside. The caller may go on changing its own; all of the copy can be journaled. */
 export function ownMessage(given: Message): Message {
   const message = checkMessage(given);
   checkMetadata(message);
@@ -174,7 +174,7 @@ function noRecord(name: string, { what, at }: Flaw): AlliumError {
   );
 }
 
-/** What would make a history invalid if these were appended: every call needs its result, right after it, in order. */
+/** Why these can't be appended to a history, if so: every call needs its result, right after it, in order. */
 export function misplacedIn(messages: readonly Message[]): string | undefined {
   if (messages.every(({ role }) => role === 'user')) return undefined;
   let open: readonly string[] = [];

@@ -136,14 +136,14 @@ export const NO_USAGE: Usage = Object.freeze({
   totalTokens: 0,
 });
 
-/** Of a call that nobody told the tokens of: none are counted, but what it cost is not known. */
+/** The usage of a call that told nothing about its tokens: none are counted, and its cost is unknown. */
 export const UNKNOWN_USAGE: Usage = Object.freeze({ ...NO_USAGE });
 
 export function isNothing({ totalTokens, inputTokens, outputTokens }: Usage): boolean {
   return totalTokens === 0 && inputTokens === 0 && outputTokens === 0;
 }
 
-/** A sum that grows; readers get a frozen copy, made when they ask. */
+/** A running sum. Readers get a frozen copy, made when they ask. */
 export class UsageTotal {
   private inputTokens = 0;
   private outputTokens = 0;
@@ -174,7 +174,7 @@ export function userMessage(content: string | readonly UserContent[], metadata?:
   return { id: '', role: 'user', content: partsOf(content), ...(metadata && { metadata }) };
 }
 
-/** Content as a list. What is in it is looked at where the message is handed in. */
+/** Content as a list. Its parts are checked where the message is handed in. */
 function partsOf<Part>(content: string | readonly Part[]): readonly (Part | TextContent)[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return contentOf({ content });
@@ -223,7 +223,7 @@ export function toolCallsOf(message: {
   return calls ?? NOTHING;
 }
 
-/** A list without anything in it, whatever would be. */
+/** An empty list of anything. */
 export const NOTHING: readonly never[] = Object.freeze([]);
 
 function contentOf<Part>(message: { readonly content: readonly Part[] }): readonly Part[] {
@@ -235,25 +235,25 @@ function contentOf<Part>(message: { readonly content: readonly Part[] }): readon
   );
 }
 
-/** Freezes a message, whose parts are flat but for metadata: several times cheaper than looking at everything. */
+/** Freezes a message. Its parts are flat except for metadata, so this is several times cheaper than `deepFreeze`. */
 export function freezeMessage<M extends Message | ModelResponse>(message: M): M {
   if (Object.isFrozen(message)) return message;
   const { content, metadata } = message;
   for (let i = 0; i < content.length; i++) {
     const part = content[i]!;
-    if (part.metadata !== undefined) freezeJson(part.metadata);
-    if (part.type === 'provider') freezeJson(part.value);
+    if (part.metadata !== undefined) freezeInside(part.metadata);
+    if (part.type === 'provider') freezeInside(part.value);
     Object.freeze(part);
   }
   Object.freeze(content);
-  if (metadata !== undefined) freezeJson(metadata);
+  if (metadata !== undefined) freezeInside(metadata);
   if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
   if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
   return Object.freeze(message);
 }
 
-/** As `deepFreeze`, for what has no cycles: what is frozen may hold something that is not. */
-function freezeJson(value: unknown): void {
+/** Like `deepFreeze`, but looks inside what is frozen already. The value must have no cycle. */
+function freezeInside(value: unknown): void {
   const open = [value];
   while (open.length > 0) {
     const item = open.pop();
@@ -263,7 +263,7 @@ function freezeJson(value: unknown): void {
   }
 }
 
-/** Can nobody change what it says any more? */
+/** Is all it says frozen? */
 export function isFrozenMessage(message: Message): boolean {
   const { content } = message;
   return (
@@ -274,7 +274,7 @@ export function isFrozenMessage(message: Message): boolean {
 /** Freezes plain objects and arrays all the way down; leaves instances of classes alone. Returns its argument. */
 export function deepFreeze<T>(value: T): T {
   if (value === null || typeof value !== 'object' || Object.isFrozen(value)) return value;
-  // No recursion: how deep a value is was chosen by whoever wrote it.
+  // No recursion, because a value may be nested deeper than calls can be.
   const open: object[] = [value];
   for (let item = open.pop(); item !== undefined; item = open.pop()) {
     const proto = Object.getPrototypeOf(item);

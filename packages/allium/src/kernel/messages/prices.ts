@@ -7,7 +7,7 @@ export type PriceOf = (model: Model) => Price | undefined;
 
 type Named = Pick<Model, 'provider' | 'id'>;
 
-/** Makes a reader of prices: the price a model has, or what `priceOf` says. It throws `INVALID_OPTION` for a price that is none. */
+/** Makes a reader of prices: the model's own price, or what `priceOf` returns. It throws `INVALID_OPTION` for something that is not a price. */
 export function priceReader(priceOf: PriceOf | undefined): PriceOf {
   if (priceOf !== undefined && typeof priceOf !== 'function')
     throw invalidOption('priceOf', 'a function from a model to its price', priceOf);
@@ -22,7 +22,7 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
   try {
     return priceOf(model);
   } catch (cause) {
-    // A sub-agent may have been given the prices of another agent, which tell what is wrong themselves.
+    // A sub-agent may be given the reader of another agent, whose errors are coded already.
     if (cause instanceof AlliumError) throw cause;
     throw new AlliumError(
       'INVALID_OPTION',
@@ -36,7 +36,7 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
 export function checkPrice(model: Named, price: Price): void {
   const { input, output, cacheRead = 0, cacheWrite = 0 } = price;
   if (isAmount(input) && isAmount(output) && isAmount(cacheRead) && isAmount(cacheWrite)) return;
-  // Prices are not waited for, nor is what becomes of one.
+  // Prices are not awaited, so a promise is refused, and its rejection ignored.
   const promised = isThenable(price);
   if (promised) price.then(undefined, ignore);
   if (promised || typeof price !== 'object') {

@@ -86,7 +86,7 @@ function withoutDialect(schema: unknown): JsonSchema {
   return Object.freeze(rest);
 }
 
-/** Does it clearly describe something else than objects? What it leaves open, or refers to, may be one. */
+/** Does it clearly describe something other than objects? A schema that leaves it open, or refers to another, may allow them. */
 export function excludesObjects({ type, anyOf, oneOf }: JsonSchema): boolean {
   if (type !== undefined) return type !== 'object' && !(Array.isArray(type) && type.includes('object'));
   return [anyOf, oneOf].some((choices) => Array.isArray(choices) && choices.every(isNoObject));

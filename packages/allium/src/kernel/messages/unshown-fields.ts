@@ -1,4 +1,4 @@
-/** Schemas with fields that JSON Schema cannot express: what a model may send for them, or which field it is. */
+/** Schemas with fields that JSON Schema can't express: finds what a model may send instead, or which field it is. */
 import { isRecord } from '../lib/errors.js';
 import type { StandardSchema } from './standard-schema.js';
 

@@ -69,8 +69,8 @@ const isDeclared = (key: string): boolean => Object.hasOwn(DECLARATIONS, key);
 /** Declarations that do something by themselves. */
 const ACTING = ['tools', 'state', 'guard', 'runOptions'];
 /**
- * Checks one middleware: a member that looks like a hook but is none is a mistake nobody would notice otherwise. `place` says
- * which middleware it is if it has no name.
+ * Checks one middleware. Nobody would notice a misspelt hook otherwise, because it is never called. `place` says which
+ * middleware it is if it has no name.
  */
 export function checkMembers(middleware: Middleware, place: string): void {
   const { name } = middleware as { readonly name?: unknown };
@@ -82,7 +82,7 @@ export function checkMembers(middleware: Middleware, place: string): void {
   const members = memberNames(middleware);
   for (const [key, isAccessor] of members) {
     const known = isDeclared(key) || HOOKS.includes(key);
-    // A getter of its own may do anything, and is asked by nobody but itself.
+    // A getter of the middleware's own may do anything, so it is not called here.
     if (isAccessor && !known) continue;
     const value = (middleware as Record<string, unknown>)[key];
     if (isDeclared(key)) {
@@ -98,7 +98,7 @@ export function checkMembers(middleware: Middleware, place: string): void {
       if (typeof value === 'function') other ??= key;
     }
   }
-  // One that is empty or only has a name does nothing, and says so. One with other members was meant to do something.
+  // An empty one, or one with only a name, is meant to do nothing. One with other members was meant to do something.
   if (!acts && members.size > 0 && (!declares || other !== undefined))
     throw fail(
       `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is none`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,

@@ -45,7 +45,7 @@ const OPTIONS: Fields = {
 } satisfies Record<keyof ComposeOptions, Kind>;
 const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
-/** Composes middleware. First in the list is outermost for layers and first for rules. Throws for what cannot work. */
+/** Composes middleware. The first in the list is outermost for layers and first for rules. Throws if the list can't work. */
 export function compose(list: MiddlewareList, options?: ComposeOptions): ComposedPlan;
 /** @internal `names`: what the middleware are called, in their order. */
 export function compose(

@@ -36,14 +36,14 @@ export function excessOf(
 ): string | undefined {
   if (args.length > argsChars) return `they are longer than ${argsChars} characters`;
   const depth = Math.min(argsDepth, DEEPEST);
-  // Each level takes a character at least.
+  // Each level takes at least one character.
   if (args.length <= depth || depthOf(args, depth) <= depth) return undefined;
   return `they are nested more than ${depth} levels deep`;
 }
 
 const LEFT_OUT = 'Left out: ';
 
-/** What stands in a message for arguments that are too large. It is no JSON, so nothing ever runs with it. */
+/** Stands in a message for arguments that are too large. It isn't JSON, so no tool ever runs with it. */
 export function leftOut(excess: string): string {
   return `${LEFT_OUT}${excess}.`;
 }
@@ -53,7 +53,7 @@ export function tooLarge(args: string, limits: Limits): string | undefined {
   return args.startsWith(LEFT_OUT) ? args.slice(LEFT_OUT.length, -1) : excessOf(args, limits);
 }
 
-/** As they are journaled. JSON has no infinity: what is not limited is null. */
+/** Limits as they are journaled. JSON has no infinity, so null means no limit. */
 export type StoredLimits = Readonly<Record<string, number | null>>;
 
 export function limitsToJson(limits: Limits): StoredLimits {

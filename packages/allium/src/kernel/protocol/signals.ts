@@ -26,7 +26,7 @@ export class StopRun extends Error {
 
 const kernelStops = new WeakSet<StopRun>();
 
-/** A limit of the kernel was reached: whatever layer it passes, no middleware stopped the run. */
+/** A stop because a limit of the kernel is reached. No middleware is named as its author, whatever layers it passes. */
 export function kernelStop(reason: StoppingReason, why: string): StopRun {
   const stop = new StopRun(reason, why);
   kernelStops.add(stop);
@@ -85,7 +85,7 @@ export function isControl(error: unknown): error is ControlSignal {
   try {
     return typeof error === 'object' && error !== null && CONTROL in error;
   } catch {
-    // A proxy that cannot be asked anything.
+    // A proxy that throws at any question.
     return false;
   }
 }

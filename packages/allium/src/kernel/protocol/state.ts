@@ -78,7 +78,7 @@ const OPTIONS: Fields = {
   hidden: kinds.flag,
 };
 
-/** Says whether a cell is journaled, and throws where it cannot be what it says. */
+/** Says whether a cell is journaled. Throws if `durable` or `create` don't fit its scope. */
 function checkDurable({ scope, durable = scope !== 'call', create, initial }: Given): boolean {
   const possible = scope === 'call' ? [false] : scope === 'run' ? [true, false] : [true];
   if (!possible.includes(durable as boolean))
@@ -110,7 +110,7 @@ export interface CellWrite {
 
 /** A session or run with cells that were written. */
 export interface CellHolder {
-  /** By durable name; undefined until there is one: most runs have none, and maps are dear. */
+  /** By durable name; undefined until there is one, which most runs never have. */
   cells: Map<string, StoredCell> | undefined;
 }
 

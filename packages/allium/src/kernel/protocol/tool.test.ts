@@ -320,16 +320,16 @@ describe('what a tool returns', () => {
       function* () {
         yield 'a';
       },
-      'got a Generator, of which JSON keeps nothing',
+      'got a Generator, which JSON leaves empty',
     ],
     [
       'an async generator',
       async function* () {
         yield 'a';
       },
-      'got an AsyncGenerator, of which JSON keeps nothing',
+      'got an AsyncGenerator, which JSON leaves empty',
     ],
-    ['a response', () => new Response('x'), 'got a Response, of which JSON keeps nothing'],
+    ['a response', () => new Response('x'), 'got a Response, which JSON leaves empty'],
   ])('is an error result when it is %s', async (_, execute, message) => {
     const odd = tool({ name: 'odd', description: '', input: z.any(), execute: execute as never });
     const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'odd' }), 'end']), tools: [odd] });

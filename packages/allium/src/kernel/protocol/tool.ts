@@ -95,7 +95,7 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
   checkKeys(`tool ${shown(options.name)}`, options, Object.keys(OPTIONS), FOREIGN_TOOL);
   const { idempotent = false, sequential = false } = options;
   const made: Tool<Input, Output> = Object.freeze({ ...options, idempotent, sequential });
-  // Now, and not when a model is first called: the one who wrote the schema is the one who can mend it.
+  // Now, and not when a model is first called, so that the author of the schema sees the error.
   toolSpec(made);
   return made;
 }
@@ -143,7 +143,7 @@ function inputSchemaOf({ name, input, toJsonSchema: convert }: Tool): JsonSchema
       'INVALID_TOOL',
       `Tool "${name}": \`input\` must be the schema of an object, got ${shown(made)}. Models call tools with named arguments: make it a field of an object.`,
     );
-  // A copy: what one agent's middleware does to it, or its author later, is not to reach others.
+  // A copy, so that changes by its author or by one agent's middleware don't reach other agents.
   const inputSchema = deepFreeze(structuredClone(made));
   inputSchemas.set(input, { convert, inputSchema });
   return inputSchema;
@@ -172,7 +172,7 @@ export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
   'a list of tools made with tool()',
 );
 
-/** What happens to a call of it that had started and has no result. */
+/** What a resume does with a call that had started and has no result. */
 export function inDoubtPolicy(tool: Tool | undefined): 'retry' | 'fail' | undefined {
   return tool && (tool.onInDoubt ?? (tool.idempotent ? 'retry' : 'fail'));
 }
@@ -215,7 +215,7 @@ export function toolResult(
   return made;
 }
 
-/** Results come as results, or as anything a tool could return. */
+/** A result from a result, or from anything a tool could return. */
 export function asToolResult(value: unknown): ToolResult {
   if (typeof value !== 'object' || value === null || typeof (value as ToolResult).isError !== 'boolean')
     return toToolResult(value);
@@ -226,7 +226,7 @@ export function asToolResult(value: unknown): ToolResult {
   return isResultContent(content) ? withOwnDetails(value as ToolResult) : toToolResult(value);
 }
 
-/** Somebody may go on working with what it gave as details. */
+/** The tool may go on changing the details it gave, so the result gets a copy. */
 function withOwnDetails(result: ToolResult): ToolResult {
   const { details } = result;
   return details === undefined || isFrozenJson(details)
@@ -234,7 +234,7 @@ function withOwnDetails(result: ToolResult): ToolResult {
     : { ...result, details: ownDetails(details) };
 }
 
-/** A tool may go on working with its list, too, and with what it noted on the parts. */
+/** The same for its list of content and the metadata of the parts. */
 function ownContent(content: readonly ToolContent[]): readonly ToolContent[] {
   if (isFrozenJson(content)) return content;
   return content.map((part) => (part.metadata ? { ...part, metadata: copyOf(part.metadata) } : { ...part }));
@@ -244,7 +244,7 @@ function ownDetails(details: unknown): unknown {
   return ownJson(details, (why) => invalidOption('details', `what can be written as JSON (${why})`, details));
 }
 
-/** Whatever `execute` returned, as a result. Throws what is not JSON. */
+/** A result from what `execute` returned. Throws if that is not JSON. */
 export function toToolResult(value: unknown): ToolResult {
   if (typeof value === 'string') return textResult(value);
   if (typeof value === 'number' && Number.isFinite(value)) return textResult(String(value));
@@ -267,7 +267,7 @@ export function toToolResult(value: unknown): ToolResult {
     typeof (value as { toJSON?: unknown }).toJSON !== 'function'
   )
     throw new TypeError(
-      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, of which JSON keeps nothing. Return what is in it; progress is told with ctx.update().`,
+      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, which JSON leaves empty. Return what is in it, and show progress with ctx.update().`,
     );
   return textResult(text);
 }
@@ -277,7 +277,7 @@ function jsonText(value: unknown): string | undefined {
     return JSON.stringify(value);
   } catch {
     throw new TypeError(
-      `A tool must return text, a JSON value or content, got what cannot be written as JSON: ${unwritable(value)}.`,
+      `A tool must return text, a JSON value or content, got something that cannot be written as JSON: ${unwritable(value)}.`,
     );
   }
 }
@@ -287,7 +287,7 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
   return isResultContent(value) && value.length > 0;
 }
 
-/** The content of a result, which may also be none. */
+/** Is it the content of a result, which may be empty? */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
   return isOf(CONTENT, value);
 }
