@@ -277,7 +277,7 @@ function jsonText(value: unknown): string | undefined {
     return JSON.stringify(value);
   } catch {
     throw new TypeError(
-      `A tool must return text, a JSON value or content, got something that cannot be written as JSON: ${unwritable(value)}.`,
+      `A tool must return text, a JSON value or content, got a value that cannot be written as JSON: ${unwritable(value)}.`,
     );
   }
 }
