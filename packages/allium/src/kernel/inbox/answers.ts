@@ -1,4 +1,4 @@
-/** Answers to questions: what they look like, and whether they still count. */
+/** Answers to questions: whether they are valid, and whether they still count. */
 
 import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
@@ -15,13 +15,13 @@ const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
 };
 const TYPES = Object.keys(FIELDS);
 
-/** An answer, and which post it came with. */
+/** An answer, and the post it came with. */
 export interface Answer {
   readonly decision: Decision;
   readonly postId?: string | undefined;
 }
 
-/** A copy of the answer. Throws unless it is one to that question, complete, in time, and JSON: that is what is journaled. */
+/** A copy of the answer. Throws unless it fits the question, is complete, in time, and JSON, since it is journaled. */
 export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
   const own = ownDecision(request.id, decision);
   checkFits(request, own, now);
@@ -76,9 +76,9 @@ export function checkFits(request: PendingRequest, decision: Decision, now: numb
 }
 
 /**
- * Throws for arguments that the tool cannot take, so that whoever wrote them can write them anew: once a run has taken
- * them, the model reads what is wrong. Only where the tool is known for sure: one that a hook or layer brought may have
- * the same name, also where its middleware came with the run and is not here, and that of a sub-agent is the sub-agent's.
+ * Throws for edited arguments that the tool can't take, while their author can still correct them. Once a run has taken
+ * them, only the model reads what is wrong. Skipped unless the tool is certain: a hook, a layer, a middleware that came
+ * with the run, or a sub-agent may have brought another tool of that name.
  */
 export async function checkEdit(
   { toolsByName, rules, names }: Plan,
@@ -107,7 +107,7 @@ function notJson(requestId: string, { what, at }: Flaw): AlliumError {
   );
 }
 
-/** The answers in an inbox that count: the first to each open question, if it is one, for what was asked, and in time. */
+/** The answers in an inbox that count: the first valid one to each open question. */
 export function firstAnswers(
   posted: readonly Posted[],
   open: ReadonlyMap<string, PendingRequest>,
@@ -123,7 +123,7 @@ export function firstAnswers(
       const decision = checkAnswer(request, item.decision, item.at ?? now);
       answers.set(request.id, { decision, postId: item.postId });
     } catch {
-      // Whoever posts without session.answer() is told nothing; the question stays open.
+      // session.answer() would have thrown. For other posts the question just stays open.
     }
   }
   return answers;
@@ -158,7 +158,7 @@ export function unknownRequest(requestId: string, open: readonly PendingRequest[
   );
 }
 
-/** Somebody was faster. `open`: other questions. */
+/** Somebody else answered first. `open`: other questions. */
 export function cameTooLate(requestId: string, open: readonly PendingRequest[]): AlliumError {
   return new AlliumError(
     'REQUEST_UNKNOWN',

@@ -1,4 +1,4 @@
-/** A question of a sub-agent can be answered in its session and in those of its callers: the first answer counts there, too. */
+/** A question of a sub-agent can be answered in its session and in those of its callers. The first answer counts. */
 
 import { catchUp, SessionState } from '../journal/session-state.js';
 import { parentOf } from '../journal/store-kit.js';
@@ -8,8 +8,8 @@ import { posted } from './inbox.js';
 import { post } from './posting.js';
 
 /**
- * Before an answer is given in the session of a caller, the sessions further in are told: what is posted there from now on
- * comes too late. Throws if somebody was faster there.
+ * Before a question is answered in the session of a caller, the sessions further in are told, so that what is posted
+ * there from now on comes too late. Throws if somebody was faster there.
  */
 export async function claim(store: Store, sessionId: string, request: PendingRequest): Promise<void> {
   for (const { at, requestId } of placesOf(sessionId, request)) {
@@ -25,7 +25,7 @@ export async function claim(store: Store, sessionId: string, request: PendingReq
   }
 }
 
-/** Where the question stands in the sessions below this one, and under which id, from the outside in. */
+/** The sessions below this one that have the question, from the outside in, and its id in each. */
 function placesOf(sessionId: string, { id, from }: PendingRequest): { at: string; requestId: string }[] {
   const sessions: string[] = [];
   for (let at = from?.sessionId; at !== sessionId; at = parentOf(at)) {
@@ -35,7 +35,7 @@ function placesOf(sessionId: string, { id, from }: PendingRequest): { at: string
   let outer = sessionId;
   let requestId = id;
   return sessions.map((at) => {
-    // The id begins with the place of the sub-agent, which is also how its session is called.
+    // The id begins with the place of the sub-agent, which is also the end of its session id.
     requestId = requestId.slice(at.slice(outer.length).replace(/~\d+$/, '').length);
     outer = at;
     return { at, requestId };

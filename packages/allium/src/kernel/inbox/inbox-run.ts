@@ -1,4 +1,4 @@
-/** What taking in messages and answers needs of a run. */
+/** What taking in messages and answers needs from a run. */
 
 import type { LiveRun } from '../events/live-run.js';
 import type { BoundedStore } from '../journal/bounded-store.js';

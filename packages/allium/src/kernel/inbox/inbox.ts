@@ -1,4 +1,4 @@
-/** What other processes, and other code of this one, posted to a session while it runs. */
+/** What was posted to a session while it runs, by other processes or by other code of this one. */
 
 import { RunContext } from '../context/context.js';
 import { unjudged } from '../guards/content-guards.js';
@@ -25,7 +25,7 @@ export type InboxEntry = EntryBody & { readonly type: 'inbox' };
 /** Which messages are due: steering before every turn, follow-ups (`all`) when nothing else is left to do. */
 export type Wanted = 'steer' | 'all' | 'none';
 
-/** A message that waits in the inbox of a session, as it was posted: nobody has judged it yet. */
+/** A message that waits in the inbox of a session, as it was posted. Nobody has judged it yet. */
 export interface QueuedMessage {
   /** For `session.removeQueued(id)`. */
   readonly id: string;
@@ -34,9 +34,8 @@ export interface QueuedMessage {
 }
 
 /**
- * Takes over what was posted; nothing is taken before the entries are written. A cancel aborts the run, unless it was
- * posted before the run began (`begins`). A store that cannot say what was posted leaves the run as one that cannot
- * write does.
+ * Takes over what was posted; nothing is gone before the entries are written. A cancel aborts the run, unless it was
+ * posted before the run began (`begins`). If the store fails here, the run fails as if it couldn't write.
  */
 export function drain(run: InboxRun, wanted: Wanted, begins = false): Awaitable<Due | undefined> {
   try {
@@ -55,7 +54,7 @@ export async function posted(store: Store, state: SessionState): Promise<readonl
   return left(await store.take(state.sessionId, forgotten(state)), state);
 }
 
-/** Answers to these questions are taken over; everything else that was posted stays. */
+/** The entry that takes over the answers to these questions and leaves everything else in the inbox. */
 export function tookAnswers(
   found: readonly Posted[],
   questions: { has(requestId: string): boolean },
@@ -71,7 +70,7 @@ export async function queued(store: Store, state: SessionState): Promise<readonl
   return messagesIn(found).map(({ n, item: { type: kind, message } }) => ({ id: String(n), kind, message }));
 }
 
-/** Messages of the inbox that wait on, as results tell of them: nobody has judged them yet. */
+/** Messages that stay in the inbox, for the result. Nobody has judged them yet, so guards hide what they can. */
 export function queuedIn(run: InboxRun): readonly Message[] {
   const { posted, state } = run;
   if (posted.length === 0) return NOTHING;
@@ -81,16 +80,16 @@ export function queuedIn(run: InboxRun): readonly Message[] {
   );
 }
 
-/** Up to here everything is taken over: the store need not keep it. */
+/** Everything up to here is taken over, so the store need not keep it. */
 function forgotten({ inboxCursor, waits }: SessionState): number {
   return waits.length === 0 ? inboxCursor : waits[0]! - 1;
 }
 
-/** What nobody has taken over. Items behind one that waits are in the inbox still, taken or not. */
+/** What nobody has taken over. Items after one that waits stay in the inbox even if they were taken. */
 function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): readonly Posted[] {
   if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
   if (taken.length === 0) return taken;
-  // By index: a hole in a list is no item either.
+  // By index, to find holes in the list too.
   for (let i = 0; i < taken.length; i++)
     if (!Number.isInteger(taken[i]?.n) || !isRecord(taken[i].item))
       throw storeAnswered('take', taken[i], 'an item with its number');
@@ -107,7 +106,7 @@ function isPostedMessage(one: Posted): one is PostedMessage {
   return one.item.type === 'steer' || one.item.type === 'follow_up';
 }
 
-/** Whoever posts without `steer()` and `followUp()` may post anything: what is no message is left out. */
+/** Other code may post anything without `steer()` and `followUp()`. Invalid messages are left out. */
 function messagesIn(items: readonly Posted[]): PostedMessage[] {
   return items.filter((one): one is PostedMessage => isPostedMessage(one) && lackIn(one) === undefined);
 }
@@ -116,7 +115,7 @@ function lackIn({ item }: PostedMessage): string | undefined {
   return lackOf(item.message, 'user', 'assistant', 'tool');
 }
 
-/** Visibly, and once: what is not taken is found again. */
+/** Tells about invalid messages, once: those that aren't taken are found again with every look. */
 function tellUnfit(run: InboxRun, found: readonly Posted[]): void {
   const seen = run.posted.at(-1)?.n ?? 0;
   for (const one of found) {

@@ -1,4 +1,4 @@
-/** What people answer comes from outside: it is journaled as guards and hooks leave it, and judged once. */
+/** Judges what people answer, once, like anything from outside. It is journaled as guards and hooks leave it. */
 
 import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
@@ -17,13 +17,13 @@ export function isJudged(plan: Plan, decision: Decision): boolean {
   return saidIn(decision) !== undefined && judgesMessages(plan);
 }
 
-/** What is left of an answer, and what hooks wrote to their cells, which goes into the append of the answer. */
+/** What is left of an answer. What hooks wrote to their cells goes into the same append. */
 export interface Admitted {
   readonly decision: Decision;
   readonly written?: Overlay | undefined;
 }
 
-/** `before`: what was written about an answer that is appended together with this one. */
+/** Judges an answer. `before`: what was written about one that is appended together with it. */
 export async function admit(
   run: InboxRun,
   request: PendingRequest,
@@ -37,7 +37,7 @@ export async function admit(
   return { decision: admitted(given, judged), ...('message' in judged && { written: judged.written }) };
 }
 
-/** Arguments are judged once more before they run, like those of a model after a resume. */
+/** Edited arguments are judged here and once more before they run, like the model's after a resume. */
 async function admitEdit(
   run: InboxRun,
   { callId, toolName }: PendingRequest,
@@ -51,7 +51,7 @@ async function admitEdit(
   return kept === text ? given : { ...given, args: JSON.parse(kept) };
 }
 
-/** What an answer says in the words of whoever gave it. */
+/** The words of the person who answered. */
 function saidIn(decision: Decision): string | undefined {
   if (decision.type === 'respond') return decision.text;
   return decision.type === 'reject' ? decision.reason : undefined;
@@ -63,7 +63,7 @@ function admitted(given: Decision, judged: Admission | Refusal): Decision {
   return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
 }
 
-/** Takes the answers out of the inbox, together with what is left of them: a crash loses none. */
+/** Takes answers out of the inbox and journals what is left of them in one append, so a crash loses none. */
 export async function takeAnswers(run: InboxRun, due: Due): Promise<void> {
   const { runId, open } = run;
   const entries: EntryBody[] = [];
@@ -79,8 +79,8 @@ export async function takeAnswers(run: InboxRun, due: Due): Promise<void> {
 }
 
 /**
- * What of the inbox is taken over where a run goes to wait. Nobody judges there any more: answers that have to be stay in
- * the inbox with all that came with them.
+ * What a run takes over from the inbox when it goes to wait. Nothing is judged any more at that point, so if an answer
+ * must be judged, everything stays in the inbox.
  */
 export function leaveAnswers({ runId, plan }: InboxRun, due: Due | undefined): readonly EntryBody[] {
   if (!due) return [];

@@ -11,7 +11,7 @@ interface Kept {
   readonly dropped: readonly string[];
 }
 
-/** What is wrong with a request, by ids of messages and calls. */
+/** Finds what is wrong with a request: ids of messages and calls. */
 type Problems = (messages: readonly Message[]) => readonly string[];
 
 /** Lists that were made or looked through here before. */
@@ -46,7 +46,7 @@ function withQuestion(
   messages: readonly Message[],
   given: Message | undefined,
 ): readonly Message[] {
-  // Where nothing is left, the question of what was there.
+  // If nothing is left, the question of what was there is used.
   const first = messages[0] ?? given;
   if (first === undefined || first.role === 'user') return messages;
   const all = history.view();
@@ -65,7 +65,7 @@ function withQuestion(
 const orphansIn: Problems = (messages) => dropOrphans(messages).dropped;
 const headless: Problems = ([first]) => (first?.role === 'user' ? [] : [first?.id ?? '']);
 
-/** The messages without calls that lack a result after them, results that lack a call before them, and second results. */
+/** Drops calls without a result after them, results without a call before them, and second results. */
 export function dropOrphans(messages: readonly Message[]): Kept {
   const answered = answeredCalls(messages);
   const dropped = new Set<string>();
@@ -104,7 +104,7 @@ function answeredCalls(messages: readonly Message[]): ReadonlySet<string> {
   return answered;
 }
 
-/** The steps that caused problems which were not there before them. With one step nobody else can have. */
+/** The steps that caused new problems. If there is only one step, it must be that one. */
 export function causedBy(
   steps: readonly { readonly by: string; readonly messages: readonly Message[] }[],
   given: readonly Message[],

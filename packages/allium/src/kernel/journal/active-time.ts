@@ -1,10 +1,10 @@
-/** How long a run is active: what it waits for readers and for people does not count. */
+/** How long a run is active. Time spent waiting for readers and for people doesn't count. */
 import { type Clock, monotonic } from '../lib/clock.js';
 
-/** Active time is written when it has grown by this part of its limit, so that a crash makes a run forget little of it. */
+/** Active time is written each time it has grown by this part of its limit, so that little is lost in a crash. */
 const SHARE = 0.01;
 
-/** While a run stands still, its time is looked at no more often than this. */
+/** While a run is paused, its time is checked no more often than this. */
 export const LOOK_MS = 50;
 
 /** Calls `fn` when the run has been active for `ms`; returns what cancels it. */
@@ -33,7 +33,7 @@ export class ActiveTime {
 
   constructor(
     private readonly clock: Clock,
-    /** In earlier parts of the run. */
+    /** Active time in earlier parts of the run. */
     private readonly before: number,
     private readonly limitMs: number | undefined,
   ) {
@@ -54,7 +54,7 @@ export class ActiveTime {
     return this.pauses > 0;
   }
 
-  /** Time spent in here does not count. Pauses that overlap count once. */
+  /** Time spent in here doesn't count. Overlapping pauses count once. */
   async paused<T>(wait: () => Promise<T>): Promise<T> {
     if (this.pauses++ === 0) this.pausedSince = monotonic(this.clock);
     try {
@@ -64,7 +64,7 @@ export class ActiveTime {
     }
   }
 
-  /** Is it time to write it again? */
+  /** Is it time to write it down again? */
   isDue(written: number): boolean {
     return this.limitMs !== undefined && this.ms - written >= this.limitMs * SHARE;
   }

@@ -2,7 +2,7 @@
 
 import type { Decision, PendingRequest } from '../protocol/store.js';
 
-/** By what a remembered approval is found. An approval that was given to one asker, or to a sub-agent, is for no other. */
+/** The key of a remembered approval. An approval for one asker, or for a sub-agent, holds for no other. */
 function allowanceOf({ by, from, toolName, hash }: PendingRequest, remember: 'tool' | 'arguments'): string {
   return JSON.stringify([from?.agent, by, toolName, remember === 'arguments' ? hash : undefined]);
 }

@@ -1,4 +1,4 @@
-/** A store whose answers are not waited for without end. */
+/** A store with a limit on how long anybody waits for its answers. */
 import { type Clock, monotonic, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
@@ -15,7 +15,7 @@ import type {
   Store,
 } from '../protocol/store.js';
 
-/** How long anybody waits for an answer of the store where nothing else is said. */
+/** How long to wait for an answer of the store by default. */
 export const STORE_TIMEOUT_MS = 30_000;
 
 export interface StoreTimeoutOptions {
@@ -39,17 +39,17 @@ export function withStoreTimeout(store: Store, options: StoreTimeoutOptions = {}
   return new BoundedStore(store, clock, timeoutMs);
 }
 
-/** Whose waits these are. */
+/** The run that waits. */
 interface Waiter {
   /** Once it is aborted, an answer may take `graceMs`, but at least a second, and no longer the whole time. */
   readonly scope: Scope;
   readonly graceMs: number;
-  /** That of the run whose tool started this one: both fail when the store does not answer one of them. */
+  /** The store of the run whose tool started this one. If the store doesn't answer one of the two, both fail. */
   readonly above: BoundedStore | undefined;
 }
 
 export class BoundedStore implements Store {
-  /** The run has waited in vain once. It cannot go on, so it waits for nothing more. */
+  /** The store didn't answer in time once. The run can't go on, so it waits for nothing more. */
   private lost: AlliumError | undefined = undefined;
   /** Set by the first wait of a run that is to end. */
   private endsBy: number | undefined = undefined;
@@ -60,7 +60,7 @@ export class BoundedStore implements Store {
     private readonly timeoutMs: number,
     private readonly waiter?: Waiter,
   ) {
-    // It is the store of the caller, who knows how long it may take.
+    // It's the caller's store, so the caller's limit holds too.
     this.timeoutMs = Math.min(timeoutMs, waiter?.above?.timeoutMs ?? timeoutMs);
   }
 
@@ -147,8 +147,8 @@ export class BoundedStore implements Store {
   }
 
   /**
-   * What one wait may take once the run is to end. All of them together may take twice as long, those of sub-agents
-   * that end with it included: a store that answers everything a little late does not hold up the end without end.
+   * How long one wait may take once the run is to end. All waits together, those of its sub-agents included, may take
+   * twice as long. So a store that is a little late each time doesn't hold up the end forever.
    */
   private grace({ graceMs, above }: Waiter): number {
     const most = Math.min(this.timeoutMs, Math.max(graceMs, LEAST_GRACE_MS));
@@ -175,7 +175,7 @@ export class BoundedStore implements Store {
   }
 }
 
-/** A store that works has written what is under way by then, however little time tools are given. */
+/** Enough for a working store to finish writing, however little time tools are given. */
 const LEAST_GRACE_MS = 1000;
 
 function nothing(): void {}

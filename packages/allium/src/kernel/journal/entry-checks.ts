@@ -1,4 +1,4 @@
-/** Is what a store read back a journal? A field that was renamed or damaged is found here, and not where it is used. */
+/** Checks what a store read back, so that a renamed or damaged field is found here and not where it is used. */
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 
 type Check = (value: unknown) => boolean;
@@ -42,7 +42,7 @@ const message: Check = (value) => said(value) || result(value);
 const stop = object({ reason: text });
 const runId = text;
 
-/** What each kind of entry has to have. Kinds that are not here are for `SessionState` to refuse. */
+/** What each kind of entry must have. `SessionState` refuses kinds that aren't listed. */
 const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   run_start: {
     runId,
@@ -70,7 +70,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   run_end: { runId, status: text, stop, turns: number },
 };
 
-/** Throws `SESSION_CORRUPT` for an entry that is none, naming the field. */
+/** Throws `SESSION_CORRUPT` for an invalid entry, and names the field. */
 export function checkEntry(entry: unknown, sessionId: string): void {
   const known = isRecord(entry) && typeof entry.type === 'string' ? entry : undefined;
   const lack = known

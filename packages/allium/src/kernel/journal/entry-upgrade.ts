@@ -1,10 +1,10 @@
-/** Entries of older journals, turned into those of today: one step per version, all of them in one table. */
+/** Turns entries of older journals into current ones, with one step per version. */
 
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 import { ENTRY_VERSION, type Entry } from '../protocol/store.js';
 import { checkEntry } from './entry-checks.js';
 
-/** An entry of some version, of which only the frame is known. */
+/** An entry of any version. Only its frame is known. */
 export interface StoredEntry {
   readonly v: number;
   readonly seq: number;
@@ -13,16 +13,16 @@ export interface StoredEntry {
 
 /**
  * `STEPS[n]` turns an entry of version `n` into one of version `n + 1`; it sets `v` itself and keeps `seq` and `at`.
- * Whoever raises `ENTRY_VERSION` adds a step here and leaves the fixtures of the old version in place.
+ * If you raise `ENTRY_VERSION`, add a step here and keep the fixtures of the old version.
  */
 const STEPS: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = {
-  // Version 2 adds `rewind` entries, which whoever reads version 1 must not overlook.
+  // Version 2 adds `rewind` entries, which a reader of version 1 must not overlook.
   1: (entry) => ({ ...entry, v: 2 }),
 };
 
 /**
- * What a store returned, in the current version. Stores give back what they were given; this is the one place that
- * knows about versions. Throws `SESSION_CORRUPT` for an entry that no step leads up from.
+ * What a store returned, in the current version. Stores return what they were given, so only this place knows about
+ * versions. Throws `SESSION_CORRUPT` for an entry that no step leads up from.
  */
 export function upgradeEntries(
   sessionId: string,
@@ -30,7 +30,7 @@ export function upgradeEntries(
   steps: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = STEPS,
   current: number = ENTRY_VERSION,
 ): readonly Entry[] {
-  // The same array where there is nothing to do, which is nearly always.
+  // Nearly always there is nothing to do, and the array stays the same.
   const old = entries.some((entry) => entry?.v !== current);
   const all = old ? entries.map((entry) => upgrade(sessionId, entry, steps, current)) : entries;
   for (let i = 0; i < all.length; i++) checkEntry(all[i], sessionId);

@@ -1,4 +1,4 @@
-/** A run that has begun and not ended, as the journal has it. */
+/** A run that has begun and not ended, as the journal shows it. */
 
 import {
   type AssistantMessage,
@@ -17,7 +17,7 @@ import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
 export interface OpenBatch {
   readonly message: AssistantMessage;
   readonly calls: readonly ToolCall[];
-  /** By place of the call. */
+  /** By the place of the call. */
   readonly results: (ToolMessage | undefined)[];
   answered: number;
   /** How many results asked for the run to end. */
@@ -52,12 +52,12 @@ export interface OpenRun extends CellHolder {
   toolCalls: number;
   readonly usage: UsageTotal;
   costUsd: number | undefined;
-  /** Active time as far as it is written, in milliseconds. */
+  /** Active time in milliseconds, as far as it is written. */
   activeMs: number;
   batch: OpenBatch | undefined;
   /** Messages of middleware that follow the results of the last message. */
   inject: readonly Message[];
-  /** How many of those that come next are such messages. */
+  /** How many of the next messages are injected ones. */
   injected: number;
   /** The answer of the turn whose end is still to come, what is to follow it, and whether every result ended the run. */
   answer: AssistantMessage | undefined;
@@ -77,13 +77,13 @@ export interface Decided {
   readonly verdicts: Map<string, unknown>;
 }
 
-/** Most runs never ask: maps for it are made when one does. */
+/** Made on demand, because most runs never ask. */
 export function decided(run: OpenRun): Decided {
   run.decided ??= { answers: new Map(), verdicts: new Map() };
   return run.decided;
 }
 
-/** Of runs that have never asked anybody: nothing is ever put into it. */
+/** Shared by all runs that have asked nobody. Nothing is ever put into it. */
 export const NO_REQUESTS = new Map<string, PendingRequest>();
 export const NO_PLAN: TurnPlan = Object.freeze({});
 

@@ -1,4 +1,4 @@
-/** The reference implementation of the store port: everything in this process, synchronous, gone with it. */
+/** The reference implementation of the store port: synchronous, in this process, and gone with it. */
 import { sessionConflict } from '../lib/errors.js';
 import { checkKeys } from '../lib/shapes.js';
 import { deepFreeze, NOTHING } from '../messages/messages.js';
@@ -64,7 +64,7 @@ class MemoryStore implements SyncStore {
     return seq + entries.length;
   }
 
-  /** What the entries take over is in the inbox no more. */
+  /** Removes from the inbox what the entries take over. */
   #forget(sessionId: string, entries: readonly NewEntry[]): void {
     const inbox = this.#inboxes.get(sessionId);
     const taken = inbox && takenBy(entries);

@@ -1,4 +1,4 @@
-/** What the journal of a session says: one function takes entries in, whether they were just written or are read back. */
+/** What the journal of a session adds up to. One function takes entries in, whether just written or read back. */
 
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
 import {
@@ -18,34 +18,34 @@ import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn }
 
 export class SessionState implements CellHolder {
   seq = 0;
-  /** The entry of that number: what is known stands and falls with it. */
+  /** The entry of that number. If the store has another one there, the session was deleted and all this is void. */
   last: NewEntry | undefined = undefined;
-  /** How many read the journal into it right now. */
+  /** How many reads of the journal into it are under way. */
   reading = 0;
   tenant: string | undefined;
   history = new History();
   cells: CellHolder['cells'] = undefined;
-  /** Those of the run that ended last. */
+  /** The cells of the run that ended last. */
   lastCells: CellHolder['cells'] = undefined;
   readonly callIds = new Set<string>();
   inboxCursor = 0;
-  /** Numbers of messages up to there that are in the inbox still. */
+  /** Numbers of items up to the cursor that are still in the inbox. */
   waits: readonly number[] = NOTHING;
-  /** Some thinking was rewritten by a guard and may not be sent back. */
+  /** A guard rewrote some thinking, which must not be sent back. */
   withheld = false;
-  /** What people do not want to be asked again in this session. */
+  /** What people don't want to be asked again in this session. */
   allowed: ReadonlySet<string> | undefined = undefined;
   open: OpenRun | undefined;
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
   toolCalls = 0;
-  /** Of the runs that have ended. */
+  /** Used by the runs that have ended. */
   readonly usage = new UsageTotal();
   costUsd: number | undefined = 0;
 
   constructor(readonly sessionId: string) {}
 
-  /** Throws unless the session is this tenant's. One without a run is nobody's yet. */
+  /** Throws unless the session is this tenant's. A session without a run belongs to nobody yet. */
   checkTenant(tenant: string | undefined): this {
     if (this.tenant === tenant || (this.seq === 0 && !this.open)) return this;
     throw new AlliumError(
@@ -54,23 +54,23 @@ export class SessionState implements CellHolder {
     );
   }
 
-  /** As it was when it was made. */
+  /** Starts over, as if nothing had been read. */
   forget(): void {
     const { reading } = this;
     Object.assign(this, new SessionState(this.sessionId), { reading });
   }
 
-  /** Does the run wait for one result only? */
+  /** Is only one result of the open batch missing? */
   lacksOneResult(runId: string): boolean {
     const batch = this.open?.runId === runId ? this.open.batch : undefined;
     return batch !== undefined && batch.answered === batch.calls.length - 1;
   }
 
-  /** Call ids have to be unique in a session: missing and repeated ones are made anew, the same way each time. */
+  /** Call ids must be unique in a session. Missing and repeated ones are replaced, the same way each time. */
   callId(id: string, messageId: string, block: number, content: readonly AssistantContent[]): string {
     if (id !== '' && !this.callIds.has(id) && !hasCall(content, id, block)) return id;
     let made = `${messageId}.call${block}`;
-    // A model may have written just that itself.
+    // The model may have used that very id.
     while (this.callIds.has(made) || hasCall(content, made, content.length)) made += '_';
     return made;
   }
@@ -102,7 +102,7 @@ export class SessionState implements CellHolder {
         if (run.requests === NO_REQUESTS) run.requests = new Map();
         for (const id of entry.replaces ?? NOTHING) run.requests.delete(id);
         run.requests.set(entry.request.id, entry.request);
-        // A tool that asks has done nothing yet: it begins anew, and only from then on it is in doubt.
+        // A tool that asks has done nothing yet. It begins anew after the answer, and is in doubt only from then on.
         const { notBegun = NOTHING, request } = entry;
         if (run.batch) {
           const { callId } = request;
@@ -123,7 +123,7 @@ export class SessionState implements CellHolder {
         decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
       case 'usage':
-        // Without tokens: those of a call that were not told.
+        // It may have no tokens: some calls don't tell what they used.
         this.spend(this.running(entry), entry.usage, entry.costUsd);
         return;
       case 'active':
@@ -157,7 +157,7 @@ export class SessionState implements CellHolder {
       run.feedback++;
       run.count++;
     }
-    // Messages of middleware belong to the turn; anything else from outside comes after it.
+    // Injected messages of middleware belong to the turn. Any other message from outside comes after it.
     if (run.inject.length > 0) run.injected = run.inject.length;
     run.inject = entry.inject ?? NOTHING;
     if (run.injected > 0) run.injected--;
@@ -240,12 +240,12 @@ export class SessionState implements CellHolder {
   }
 }
 
-/** Of costs; what is not known stays so. */
+/** Adds costs. An unknown cost makes the sum unknown. */
 export function sum(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : a + b;
 }
 
-/** Thinking that lost its seal: the provider would not take it back. */
+/** Thinking without its signature, which the provider wouldn't take back. */
 export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
 }
@@ -259,7 +259,7 @@ function hasCall(content: readonly AssistantContent[], id: string, end: number):
   return false;
 }
 
-/** By index: `some` takes a slow way through frozen lists. */
+/** By index, because `some` is slow on frozen lists. */
 function holdsWithheld(content: readonly AssistantContent[]): boolean {
   for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
   return false;
@@ -268,7 +268,7 @@ function holdsWithheld(content: readonly AssistantContent[]): boolean {
 /** Reads what is new in the journal into the state. */
 export function catchUp(store: Store, state: SessionState): Awaitable<void> {
   const { seq, last } = state;
-  // The last known entry once more: if it is another one by now, the session was deleted and perhaps made anew.
+  // Reads the last known entry again: if it's another one by now, the session was deleted and perhaps made anew.
   const entries = store.read(state.sessionId, Math.max(seq, 1));
   if (!isThenable(entries)) return takeAll(store, state, last, entries);
   state.reading++;
@@ -284,7 +284,7 @@ export function catchUp(store: Store, state: SessionState): Awaitable<void> {
   );
 }
 
-/** `known`: the last entry of the state when these were asked for. */
+/** `known`: the last entry of the state when the read began. */
 function takeAll(
   store: Store,
   state: SessionState,
@@ -292,7 +292,7 @@ function takeAll(
   read: readonly Entry[],
 ): Awaitable<void> {
   if (!Array.isArray(read)) throw storeAnswered('read', read, 'a list of entries');
-  // Somebody who read at the same time was faster.
+  // Another read took these in meanwhile.
   if (state.last !== known) return catchUp(store, state);
   if (read.length === 0 && !known) return;
   const entries = upgradeEntries(state.sessionId, read);
@@ -303,13 +303,13 @@ function takeAll(
   try {
     for (let i = known ? 1 : 0; i < entries.length; i++) takeIn(state, entries[i]!);
   } catch (error) {
-    // Half of a journal is none: whoever looks again is told the same.
+    // Half a journal is worth nothing. The next read fails the same way.
     state.forget();
     throw error;
   }
 }
 
-/** No two runs share an id. The few entries that belong to no run are told apart by their time. */
+/** Run ids are unique. The few entries that belong to no run differ by their time. */
 function isSame(
   known: NewEntry & { readonly runId?: string },
   entry: (Entry & { readonly runId?: string }) | undefined,

@@ -12,7 +12,7 @@ import type {
   Store,
 } from '../protocol/store.js';
 
-/** A store that answers without promises, as those do that need not wait for a server. */
+/** A store that answers without promises, because it needs no server. */
 export interface SyncStore extends Store {
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number;
   read(sessionId: string, fromSeq: number): readonly Entry[];
@@ -30,13 +30,13 @@ export function parentOf(sessionId: string): string | undefined {
   return /^(.*)\/r_[^/]*\.\d+\.\d+(?:\+\d+)?(?:~\d+)?$/s.exec(sessionId)?.[1];
 }
 
-/** What `list` needs to know of entries: a session has the tenant of its first `run_start`, with or without one. */
+/** The first `run_start` among the entries. A session belongs to its tenant, or to none. */
 export function firstRun(entries: readonly NewEntry[]): { readonly tenant: string | undefined } | undefined {
   for (const entry of entries) if (entry.type === 'run_start') return { tenant: entry.tenant };
   return undefined;
 }
 
-/** Raises the error of a fork that cannot be made, given how many entries the two sessions have. */
+/** Throws if a fork can't be made, given how many entries the two sessions have. */
 export function checkFork(
   sessionId: string,
   seq: number,
@@ -76,7 +76,7 @@ export function listQuery(options: ListOptions): ListQuery {
   return { tenant, since, limit, after: { updatedAt: Number(parts[1]), sessionId: parts[2]! } };
 }
 
-/** The cursor that goes on after a session. It names a place in the order, so nothing shifts while somebody pages. */
+/** The cursor that continues after a session. It names a place in the order, so pages don't shift. */
 export function listCursor(last: SessionInfo): string {
   return `${last.updatedAt}:${last.sessionId}`;
 }

@@ -74,21 +74,24 @@ function entryOf(
   const { _run: run } = ctx;
   const runs = decision === 'natural' && notWhole(message, undefined) === undefined;
   const offered = offeredOf(ctx, message);
-  return {
+  const entry: Writable<EntryDraft & { type: 'message' }> = {
     v: ENTRY_VERSION,
     at: 0,
     type: 'message',
     runId: run.runId,
     message,
-    ...(runs && startsWith(run, message, ctx._offered) && { started: true }),
-    ...(costUsd !== undefined && { costUsd }),
-    // What is injected after the results is written with the message.
-    ...(inject.length > 0 && { inject: stamped(inject) }),
-    ...(offered && { offered }),
-    ...(decision !== 'natural' && { follows: { decision, ...(by && { by }), ...(why && { why }) } }),
-    ...(decision === 'natural' && forceContinue && { follows: { forceContinue } }),
   };
+  if (runs && startsWith(run, message, ctx._offered)) entry.started = true;
+  if (costUsd !== undefined) entry.costUsd = costUsd;
+  // What is injected after the results is written with the message.
+  if (inject.length > 0) entry.inject = stamped(inject);
+  if (offered) entry.offered = offered;
+  if (decision !== 'natural') entry.follows = { decision, ...(by && { by }), ...(why && { why }) };
+  else if (forceContinue) entry.follows = { forceContinue };
+  return entry;
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** The names of the tools the model was offered, where calls follow and they are not simply the agent's. */
 function offeredOf(

@@ -1,4 +1,4 @@
-/** Runs of sub-agents whose call has got its answer without them: nobody can go on with those, so they end. */
+/** Ends runs of sub-agents whose call was answered without them: nobody can resume those. */
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
@@ -11,13 +11,13 @@ import { unanswered } from './unanswered.js';
 /** Where sub-agents are kept. */
 export interface Home {
   readonly store: Store;
-  /** Of the parent. */
+  /** The parent's agent. */
   readonly agent: { readonly clock: Clock; readonly _forgets: boolean };
   /** Sessions are deleted when their run has ended. */
   readonly forgets: boolean;
 }
 
-/** Names a call in its session, and which of its children is meant: the same after a resume, unlike any other. */
+/** Names one of the children of a call: unique in its session, and the same after a resume. */
 export function placeOf(messageId: string, index: number, ordinal: number): string {
   return `${messageId}.${index}${ordinal > 1 ? `+${ordinal}` : ''}`;
 }
@@ -27,7 +27,7 @@ export function childId(parentId: string, place: string, tries: number): string 
   return `${parentId}/${place}${tries > 1 ? `~${tries}` : ''}`;
 }
 
-/** Ends the run of a session if one is open, and those below it first: after a crash it is still found. */
+/** Ends the run of a session if one is open. Runs below it end first, so that they are still found after a crash. */
 export async function endRun(
   home: Home,
   sessionId: string,
@@ -69,7 +69,7 @@ export async function endChildren(home: Home, parentId: string, left: GivenUp | 
     });
 }
 
-/** Goes through numbered things until there are no more. Sessions that are forgotten when they have ended leave gaps. */
+/** Counts up until there are no more. Sessions that are deleted when their run has ended leave gaps. */
 async function inTurn(home: Home, end: (number: number) => Promise<boolean>): Promise<boolean> {
   let found = false;
   for (let number = 1, missed = 0; missed <= (home.agent._forgets ? LONGEST_GAP : 0); number++) {
@@ -85,7 +85,7 @@ const LONGEST_GAP = 8;
 async function endIfThere(home: Home, sessionId: string): Promise<boolean> {
   if ((await home.store.head(sessionId)) === 0) return false;
   await endRun(home, sessionId).catch((error) => {
-    // Nobody can go on with one that is damaged, and its parent need not wait for that.
+    // Nobody can resume a damaged session, and its parent need not wait for it.
     if (!(error instanceof AlliumError) || error.code !== 'SESSION_CORRUPT') throw error;
   });
   return true;

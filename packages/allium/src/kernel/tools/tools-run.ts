@@ -1,4 +1,4 @@
-/** What tool calls need of a run. */
+/** What tool calls need from a run. */
 
 import type { Clock } from '../lib/clock.js';
 import type { ModelRun } from '../model/model-run.js';
@@ -8,12 +8,12 @@ export interface ToolsRun extends ModelRun {
   readonly agent: ModelRun['agent'] & { readonly clock: Clock; readonly _forgets: boolean };
   readonly forgets: boolean;
   readonly onRequest: RequestHandler | undefined;
-  /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
+  /** Somebody was asked about its calls when this process took the run on, so none of them had begun. */
   readonly asked: boolean;
-  /** A call gets no result of its own. */
+  /** Notes that a call gets no result of its own. */
   giveUp(messageId: string, index: number): void;
   /** Time spent in here is not active time. */
   paused<T>(wait: () => Promise<T>): Promise<T>;
-  /** Nobody here knows how far it got: from here on nothing is written. */
+  /** Nobody here knows how far the run got, so nothing is written from here on. */
   surrender(error: unknown): unknown;
 }

@@ -1,10 +1,10 @@
-/** Calls that get no result of their own any more: what the history says of them instead. */
+/** What the history says about calls that never get a result of their own. */
 import type { OpenRun } from '../journal/journaled-run.js';
 import { deepFreeze, type Message, textOf } from '../messages/messages.js';
 import type { EntryBody } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
 
-/** What of an agent says whether calls may have begun. */
+/** What decides whether calls of an agent may have begun. */
 interface Executor {
   readonly toolExecution: 'parallel' | 'sequential';
 }
@@ -12,7 +12,7 @@ interface Executor {
 const IN_DOUBT = 'In doubt: ';
 const PERHAPS = 'May have run, result unknown: ';
 
-/** Of a call that had begun, and of whose effects nobody knows. */
+/** The result of a call that had begun, and nobody knows whether it took effect. */
 export function inDoubt(name: string): ToolResult {
   const result = errorResult(
     `${IN_DOUBT}"${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
@@ -23,25 +23,25 @@ export function inDoubt(name: string): ToolResult {
 
 const made = new WeakSet<ToolResult>();
 
-/** Are these the kernel's words, and not those of a tool or hook that happen to begin like them? */
+/** Did the kernel make this result? The words of a tool or hook may begin alike. */
 export function isInDoubt(result: ToolResult): boolean {
   return made.has(result);
 }
 
-/** Of a call that will get no other result, and of which is known that it did not run, or nothing. */
+/** Why a call will get no other result. It did not run, or nobody knows. */
 export function withoutResult(why: string, mayHaveRun: boolean): string {
   return `${mayHaveRun ? PERHAPS : 'Not run: '}${why}`;
 }
 
-/** Does this result say that its call may have run, with all its effects, although nobody knows what came of it? */
+/** Does this result say that its call may have run, and nobody knows what came of it? */
 export function isDoubtful(result: Pick<Message, 'content'>): boolean {
   const text = textOf(result);
   return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);
 }
 
 /**
- * Is somebody asked whether a call may happen? Until all is answered, nothing of its batch runs. Not so where it was asked
- * about arguments that a layer wrote: by then calls beside it had a result, or a sub-agent that asks.
+ * Is somebody asked whether a call may happen? Then nothing of its batch has begun. A question about arguments that a
+ * layer wrote doesn't count: by then calls beside it had a result, or a sub-agent that asks.
  */
 export function isAsked({ requests, batch }: OpenRun): boolean {
   const asked = [...requests.values()];
@@ -49,8 +49,8 @@ export function isAsked({ requests, batch }: OpenRun): boolean {
 }
 
 /**
- * May a call without a result have begun before this process went on with the run? That a tool begins which may be run
- * again is not written down.
+ * May a call without a result have begun before this process took the run on? It isn't written down when a tool begins
+ * that may be run again.
  */
 export function mayHaveBegun(
   open: OpenRun,
@@ -63,7 +63,7 @@ export function mayHaveBegun(
   if (inDoubtPolicy(toolOf(calls[index]!)) === 'fail') return false;
   if (isAsked(open)) return false;
   if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
-  // One after the other: the next to come, unless the one before it stopped the run.
+  // Calls run one after the other, so only the next one may have begun, unless the one before it stopped the run.
   return !open.stop && results.indexOf(undefined) === index;
 }
 
