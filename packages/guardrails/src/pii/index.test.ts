@@ -22,6 +22,16 @@ testMiddleware(() => pii(), {
   ],
 });
 
+testMiddleware(() => pii({ strategy: 'tokenize', key: 'k', restoreAnswer: true }), {
+  name: 'pii that tokenizes',
+  describe,
+  it,
+  scenarios: [
+    { name: 'data in an answer', answers: [text(ANSWER)] },
+    { name: 'data in input', input: 'I am ann@example.org', answers: [text('Hi')] },
+  ],
+});
+
 const detect = piiDetector({ types: PII_TYPES });
 const found = (given: string) =>
   detect(given, 0).map(({ start, end, kind }) => [kind, given.slice(start, end)]);
@@ -160,6 +170,62 @@ describe('pii', () => {
     expect(await answered('4111 1111 1111 1111', { strategy: 'hash', key: 'other' })).not.toBe(first);
   });
 
+  describe('with placeholders', () => {
+    const seen: unknown[] = [];
+    const mail = tool({
+      name: 'mail',
+      description: 'Mails.',
+      input: z.object({ to: z.email(), note: z.string() }),
+      execute: (args) => {
+        seen.push(args);
+        return `Sent to ${args.to}.`;
+      },
+    });
+
+    /** A model that writes the first placeholder it was told into a call, and says it. */
+    const model = () =>
+      scriptedModel([
+        ({ messages }) => {
+          const [token] = /<EMAIL_[0-9a-f]+>/.exec(JSON.stringify(messages)) ?? ['none'];
+          return toolCalls({ name: 'mail', args: { to: token, note: 'and <EMAIL_000000>' } });
+        },
+        ({ messages }) => text(`Sent to ${/<EMAIL_[0-9a-f]+>/.exec(JSON.stringify(messages))?.[0]}.`),
+        text('Hello again, ann@example.org.'),
+      ]);
+
+    it('gives the value to tools, and placeholders to everybody else', async () => {
+      seen.length = 0;
+      const asked = model();
+      const events: unknown[] = [];
+      const agent = new Agent({
+        model: asked,
+        tools: [mail],
+        middleware: [pii({ strategy: 'tokenize' })],
+        observers: [(event) => void events.push(event)],
+      });
+      const session = agent.session('s');
+      const first = await session.run('Mail ann@example.org');
+      // What was never issued stays text.
+      expect(seen).toEqual([{ to: 'ann@example.org', note: 'and <EMAIL_000000>' }]);
+      expect(first.text).toMatch(/^Sent to <EMAIL_[0-9a-f]{6}>\.$/);
+      const second = await session.run('Again');
+      // The same value, the same placeholder.
+      expect(second.text.match(/<.*>/)![0]).toBe(first.text.match(/<.*>/)![0]);
+      expect(JSON.stringify([events, asked.requests, await session.messages()])).not.toContain('ann@');
+    });
+
+    it('gives it only to tools that are named, and to the reader if asked', async () => {
+      seen.length = 0;
+      const middleware = [pii({ strategy: 'tokenize', restoreTools: ['other'], restoreAnswer: true })];
+      const run = new Agent({ model: model(), tools: [mail], middleware }).stream('Mail ann@example.org');
+      const { events, result } = await collect(run);
+      expect(seen).toEqual([]);
+      expect(result?.text).toBe('Sent to ann@example.org.');
+      expect(JSON.stringify(result?.messages)).not.toContain('ann@');
+      expect(JSON.stringify(events.filter(({ type }) => type === 'state_change'))).not.toContain('ann@');
+    });
+  });
+
   it('looks only for what it is told to, and lets pass what it is told to', async () => {
     expect(await answered(ANSWER, { types: ['email'] })).toBe(
       ANSWER.replace('ann.lee@example.org', '[email]'),
@@ -182,6 +248,7 @@ describe('pii', () => {
   it.each([
     [{ types: ['mail'] }, 'Expected `types[0]` to be '],
     [{ strategy: 'hash' }, 'Expected `key` to be a secret text'],
+    [{ restoreAnswer: true }, "Expected `strategy` to be 'tokenize' beside"],
     [{ countries: ['uk'] }, 'Expected `countries[0]` to be two capitals'],
     [{ type: [] }, 'Unknown option `type` of pii(). Did you mean `types`?'],
   ])('refuses %j', (options, message) => {

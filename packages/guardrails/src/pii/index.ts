@@ -5,6 +5,7 @@ import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { PII_TYPES, type PiiType, piiDetector } from './detect.js';
 import { hashed, masked, redacted } from './strategies.js';
+import { tokens } from './tokens.js';
 
 /** A part of a text that a recognizer of yours found. */
 export interface Recognized {
@@ -20,11 +21,15 @@ const OPTIONS = {
   types: kinds.listOf(kinds.oneOf(...PII_TYPES)) as Kind<readonly PiiType[]>,
   /**
    * What stands in its place: `redact` puts `[email]`, `mask` keeps the last digits, `hash` puts the same code for the
-   * same value. @default 'redact'
+   * same value, `tokenize` puts a placeholder for which tools get the value. @default 'redact'
    */
-  strategy: kinds.oneOf('redact', 'mask', 'hash'),
-  /** A secret of yours that `hash` is made with. */
+  strategy: kinds.oneOf('redact', 'mask', 'hash', 'tokenize'),
+  /** A secret of yours that `hash` and `tokenize` are made with. `tokenize` makes one itself without it. */
   key: kinds.nonEmptyText,
+  /** Which tools get the values of placeholders: all, none, or those that are named. @default true */
+  restoreTools: kinds.either(kinds.flag, kinds.names) as Kind<boolean | readonly string[]>,
+  /** The reader of the answer gets the values, too; history, journal and observers keep placeholders. @default false */
+  restoreAnswer: kinds.flag,
   /** Countries (ISO 3166, such as `GB`) whose national phone numbers count without a word such as "Tel." before them. */
   countries: kinds.listOf(kinds.nonEmptyText),
   /** Addresses and numbers that may pass, such as your own. */
@@ -54,6 +59,8 @@ export function pii(options: PiiOptions = {}): Middleware {
       "a secret text for strategy 'hash': without one, a number is soon guessed",
       key,
     );
+  if (strategy !== 'tokenize' && (options.restoreTools ?? options.restoreAnswer) !== undefined)
+    throw invalidOption('strategy', "'tokenize' beside `restoreTools` and `restoreAnswer`", strategy);
   for (const [i, country] of countries.entries())
     if (!/^[A-Z]{2}$/.test(country))
       throw invalidOption(`countries[${i}]`, 'two capitals such as GB', country);
@@ -66,13 +73,19 @@ export function pii(options: PiiOptions = {}): Middleware {
       ? found
       : found.filter(({ start, end }) => !allowed.has(text.slice(start, end).toLowerCase()));
   };
+  const tokenized =
+    strategy === 'tokenize'
+      ? tokens({ key, tools: options.restoreTools ?? true, answer: options.restoreAnswer ?? false })
+      : undefined;
   return searchGuard(options, {
     kind: 'pii',
     hold: options.window ?? 128,
     detect,
-    replace(finding, text) {
+    ...(tokenized && { more: { state: [tokenized.state] }, guard: { restore: tokenized.restore } }),
+    replace(finding, text, ctx) {
       if (strategy === 'redact') return redacted(finding);
       const value = text.slice(finding.start, finding.end);
+      if (tokenized) return tokenized.placeholder(finding, value, ctx);
       return strategy === 'mask' ? masked(finding, value) : hashed(finding, value, key!);
     },
   });
