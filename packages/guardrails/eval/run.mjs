@@ -16,7 +16,7 @@ import { CHECKED, PII_CORPUS_TYPES, piiCorpus } from './pii-corpus.mjs';
 import { secretsCorpus, VENDOR_COUNT } from './secrets-corpus.mjs';
 
 /** Detectors are tuned with the first and reported with the second. */
-const SEEDS = { tune: 11, report: 90_210 };
+const SEEDS = { tune: 11, report: 271_828 };
 
 const { values } = parseArgs({
   options: {

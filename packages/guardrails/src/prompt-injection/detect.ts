@@ -12,7 +12,7 @@ export interface InjectionDetectorOptions {
 }
 
 /** Signs that stand further apart than this belong to different passages. */
-const PASSAGE = 250;
+const PASSAGE = 160;
 
 /** Signs that tell of an injection by themselves. The others only make it worse: mails and manuals ask for things, too. */
 const CORE = new Set(['override', 'role', 'leak', 'delimiter', 'address']);
@@ -108,6 +108,7 @@ function scoreOf(group: readonly Seen[], text: string, strict: boolean): number 
 
 /** 1 for an order, less for one that is quoted, questioned or described. */
 function honesty({ start, end }: Seen, text: string): number {
+  if (isNegated(text, start, end)) return 0;
   const around = text.slice(Math.max(0, start - 240), start) + text.slice(end, end + 160);
   const about = new Set(around.match(ABOUT)).size;
   const quoted = isQuoted(text, start, end);
@@ -115,6 +116,17 @@ function honesty({ start, end }: Seen, text: string): number {
   if (about >= 3) return 0.3;
   if (about === 2) return 0.45;
   return isAsked(text, start) ? 0.5 : 1;
+}
+
+const NOT =
+  /(?:\bn'|\bno |\bnon |\bnao |\bne |(?<![а-я])не |不要|请勿|别|勿|\bdon't |\bdo not |\bdoes not |\bdid not |\bnever |\bmust not |\bshould not |\bcannot |\bnot to |\bwithout )$/;
+
+/** "Do not forget …", in the languages of the patterns. */
+function isNegated(text: string, start: number, end: number): boolean {
+  return (
+    NOT.test(text.slice(Math.max(0, start - 12), start)) ||
+    /vergess\w*(?: sie)? nicht|忘れず|忘れない/.test(text.slice(start, end))
+  );
 }
 
 const QUOTES = new Set(['"', "'", '`']);
@@ -132,7 +144,7 @@ function isQuoted(text: string, start: number, end: number): boolean {
 
 /** "How do I ignore …", "can I skip …": a question of somebody who works with such things. */
 function isAsked(text: string, start: number): boolean {
-  return /\b(?:how (?:do|can|should|would|to)|what happens (?:if|when)|why (?:does|do|did|is)|can (?:i|we)|should (?:i|we)|is it possible to|does (?:it|the)|do (?:i|we) (?:have|need) to|i (?:want|need|tried|would like) to|we (?:want|need|tried|decided|had|should) to|let's|users? (?:can|may|might|could|should)|(?:it|this|which|that) (?:will|would|can|could|may|might|should|lets? you)|to)(?: \w+){0,3} $/.test(
+  return /\b(?:how (?:do|can|should|would|to)|what happens (?:if|when)|why (?:does|do|did|is)|can (?:i|we)|should (?:i|we)|is it possible to|does (?:it|the)|do (?:i|we) (?:have|need) to|i (?:want|need|tried|would like) to|we (?:want|need|tried|decided|had|should) to|let's|users? (?:can|may|might|could|should)|(?:it|this|which|that) (?:will|would|can|could|may|might|should|lets? you)|(?<!\byou )to)(?: \w+){0,2} $/.test(
     text.slice(Math.max(0, start - 60), start),
   );
 }

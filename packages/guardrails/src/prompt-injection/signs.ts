@@ -98,7 +98,7 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'role',
     1,
-    '\\b(?:pretend|imagine|assume|suppose|act as (?:if|though)|behave as (?:if|though)|act like)\\b[^.!?\\n]{0,32}\\b(?:no|without|free (?:of|from)|none of|lack(?:ing)?|never had)\\b[^.!?\\n]{0,24}\\b(?:polic(?:y|ies)|rules|restrictions?|filters?|guidelines|limit\\w*|safety|censorship|guardrails|moderation|constraints|ethics)\\b',
+    '\\b(?:pretend|imagine|assume|suppose|act as (?:if|though)|behave as (?:if|though)|act like)\\b[^.!?\\n]{0,60}\\b(?:no|without|free (?:of|from)|none of|lack(?:ing)?|never had)\\b[^.!?\\n]{0,24}\\b(?:polic(?:y|ies)|rules|restrictions?|filters?|guidelines|safety|censorship|guardrails|moderation|ethics)\\b',
   ),
   sign(
     'leak',
@@ -109,6 +109,82 @@ export const SIGNS: readonly Sign[] = [
     'leak',
     1,
     '(?:系统提示|初始指令|系统指令|隐藏指令|提示词|内部指令|原始指令)[^。\\n]{0,12}(?:输出|显示|告诉|说出|重复|打印|给我|原样)|(?:초기|시스템|숨겨진|내부) ?(?:지시|프롬프트|명령|지침)[^.\\n]{0,12}(?:보여|출력|알려|말해|공개)|(?:内部|初期|最初の|元の|隠された|システム)(?:の)?(?:指示|命令|プロンプト|ルール)[^。\\n]{0,16}(?:表示|教え|出力|見せ|明か|開示|書き)',
+  ),
+  sign(
+    'override',
+    0.8,
+    `\\b(?:your|all(?: of)?(?: the| your)?|the|those|these|any|every) (?:\\w+ ){0,2}${RULES}(?: \\w+){0,4} (?:(?:have|has) been|are|is|were) (?:now )?(?:lifted|removed|revoked|suspended|cancel\\w+|disabled|waived|dropped|replaced|superseded|rescinded|deleted|void|over|gone|off)\\b`,
+  ),
+  sign('override', 1, '\\b(?:system|admin|root|developer|security|emergency|master|operator) override\\b'),
+  sign(
+    'override',
+    0.6,
+    '(?<!\\b(?:a|your|my|our) )\\bnew (?:system )?(?:message|prompt|rules?|directives?|orders?|policy)\\b ?:',
+  ),
+  sign(
+    'override',
+    1,
+    `\\b${IGNORE} (?:your|its|the|all|any)(?: \\w+){0,2} (?:filters?|filtering|moderation|censorship|safeguards?|guardrails?|safety (?:layer|system|checks?|measures?))\\b`,
+  ),
+  sign(
+    'override',
+    0.8,
+    `\\b${IGNORE} (?:what|whatever|everything|anything) (?:the |your |this )?(?:user|human|owner|operator|customer|person|developers?|creators?|makers?|company) (?:asked|said|says|wants?|requested|told|tells|instructed)`,
+  ),
+  sign(
+    'yours',
+    0.3,
+    '\\b(?:placed on you|imposed on you|given to you|told you|your (?:\\w+ )?(?:guidelines?|rules?|restrictions?|instructions?|filters?|polic(?:y|ies)|programming|training|directives?|prompt|limitations?|constraints?|guardrails|configuration|creators?|makers?|developers?))\\b',
+  ),
+  sign(
+    'role',
+    1,
+    '\\b(?:ai|model|assistant|bot|chatbot|persona|machine|agent|entity|genie|llm)\\b[^.!?\\n]{0,24}\\b(?:with no|without(?: any)?|that has no|who has no|has no|having no|never had(?: any)?|free of|free from|lacks?|who ignores|that ignores|not bound by) (?:\\w+ )?(?:limits?|limitations?|rules?|restrictions?|filters?|ethics|safety|guidelines|morals?|boundaries|censorship|constraints?|inhibitions)\\b',
+  ),
+  sign(
+    'role',
+    0.4,
+    '\\byou (?:must|will|shall|have to|need to|are to|should)\\b[^.!?\\n]{0,48}\\bfrom (?:now on|here on|this (?:point|moment))',
+  ),
+  sign(
+    'leak',
+    1,
+    '\\b(?:reveal|print|output|leak|dump|disclose|expose|recite|divulge|repeat|show|tell|give|display|share|paste|quote|reproduce|write|say|include|including|list|send|state)\\b[^.!?"\\n]{0,60}\\b(?:your|the) (?:hidden|secret|confidential|internal|concealed|private) (?:rules?|instruct\\w*|prompt|guidelines?|directives?|message|policy|policies|orders|configuration)\\b',
+  ),
+  sign(
+    'leak',
+    0.8,
+    '\\b(?:words?|text|line|sentence|phrase|way)\\b[^.!?\\n]{0,16}\\b(?:your|the) (?:system )?(?:prompt|instructions?) (?:starts?|begins?|opens?|ends?)|\\b(?:your|the) (?:system )?prompt (?:verbatim|word for word|in full|character by character|letter by letter)',
+  ),
+  sign(
+    'override',
+    1,
+    `\\b${RULES}(?: \\w+){0,2} you (?:have been|were|had been|have) (?:given|told|received|got|set)[^.!?\\n]{0,40}\\b(?:throw|forget|ignore|discard|drop|disregard|delete|erase|abandon|scrap)\\b`,
+  ),
+  sign(
+    'override',
+    1,
+    `\\b${IGNORE} (?:the fact )?that you(?: are|'re) (?:an? |the )?(?:\\w+ )?${AI_STRICT}\\b`,
+  ),
+  sign(
+    'override',
+    0.8,
+    '\\b(?:the|your|here are the|these are the) (?:real|actual|true|correct|proper) (?:instructions?|task|prompt|goal|orders?|rules) (?:are|is) ?:',
+  ),
+  sign(
+    'override',
+    0.6,
+    '\\b(?:previous|earlier|above|prior|last|first|original) (?:prompt|instructions?|rules|orders?) (?:was|were) (?:only |just |merely )?(?:an? )?(?:test|joke|mistake|error|draft|placeholder|wrong|fake|outdated)\\b',
+  ),
+  sign(
+    'override',
+    0.5,
+    "\\b(?:it is|it's|you are|you're) (?:\\w+ )?(?:fine|ok|okay|allowed|permitted|free|safe|welcome|authori[sz]ed) to (?:break|ignore|violate|bypass|skip|forget|disregard|drop)\\b",
+  ),
+  sign(
+    'role',
+    1,
+    "\\byou(?: are|'re) (?:now )?(?:free (?:of|from)|not bound by|above|exempt from|unbound by|released from) (?:all |any |every |your |the )?(?:\\w+ )?(?:constraints?|rules|restrictions?|limits|limitations|guidelines|polic(?:y|ies)|ethics|filters?)\\b",
   ),
   // Another role.
   sign(
@@ -129,7 +205,12 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'role',
     1,
-    '\\b(?:do anything now|dan mode|developer mode (?:is )?(?:now )?(?:enabled|activated|unlocked)|now in (?:dan|developer|jailbreak|debug|god|maintenance|admin|root|unrestricted) mode|enable developer mode|jailbreak mode|god mode (?:enabled|on)|enter (?:dan|developer|jailbreak|debug|god|maintenance|admin) mode|(?:activate|enable|switch (?:in)?to|unlock) (?:dan|developer|jailbreak|debug|god|unrestricted|admin|maintenance|root) mode)\\b',
+    '\\b(?:do anything now|dan mode|jailbreak mode|god mode (?:enabled|on)|(?:enter|activate|enable|switch (?:in)?to|unlock|now in|go into) (?:dan|jailbreak|god|unrestricted|unfiltered|uncensored|evil|opposite) mode)\\b',
+  ),
+  sign(
+    'role',
+    0.7,
+    '\\b(?:developer mode (?:is )?(?:now )?(?:enabled|activated|unlocked)|(?:enter|activate|enable|switch (?:in)?to|unlock|now in|go into) (?:developer|debug|maintenance|admin|root|sudo) mode)\\b',
   ),
   sign(
     'role',
@@ -209,6 +290,7 @@ export const SIGNS: readonly Sign[] = [
     0.6,
     '\\b(?:when|if|once|as soon as) (?:you|the (?:ai|assistant|model|agent)) (?:reads?|sees?|process(?:es)?|pars(?:e|es)|summari[sz]es?|receives?) (?:this|the (?:page|document|file|text|message))\\b',
   ),
+  sign('address', 0.6, `\\b${AI_STRICT} (?:instructions?|directives?|orders?|note|notice|task) ?:`),
   sign('address', 0.6, `\\bas (?:an?|the) (?:\\w+ )?${AI_STRICT}[, ]+(?:you|your|always|never)\\b`),
   sign(
     'secrecy',
@@ -254,7 +336,7 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'override',
     1,
-    '\\b(?:ignorier\\w*|vergiss|vergesst|missacht\\w*|uberspring\\w*|verwirf|verwerf\\w*|missachte|beachte (?:nicht|keine)|befolge (?:nicht|keine)|setz\\w* .{0,12}ausser kraft|lass .{0,24} ausser acht)\\b[^.!?\\n]{0,48}\\b(?:anweisung\\w*|instruktion\\w*|vorgabe\\w*|regel\\w*|befehl\\w*|richtlinie\\w*|anleitung\\w*|prompt\\w*|gesagt|vorherige\\w*|bisherige\\w*|obige\\w*)',
+    '\\b(?:ignorier(?:e|en sie)|ignoriert (?:alle|bitte|samtliche)|vergiss|vergesst|vergessen sie|missachte|missachten sie|uberspringe|uberspringen sie|verwirf|verwerfen sie|umgehe|umgehen sie|beachte (?:nicht|keine)|befolge (?:nicht|keine)|setz\\w* .{0,12}ausser kraft|lass .{0,24} ausser acht)\\b[^.!?\\n]{0,48}\\b(?:anweisung\\w*|instruktion\\w*|vorgabe\\w*|regel\\w*|befehl\\w*|richtlinie\\w*|anleitung\\w*|prompt\\w*|gesagt|vorherige\\w*|bisherige\\w*|obige\\w*)',
   ),
   sign(
     'override',
@@ -289,12 +371,12 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'override',
     1,
-    '(?:игнорируи\\w*|проигнорируи\\w*|игнорируй\\w*|проигнорируй\\w*|забудь\\w*|не обращаи\\w* внимания|не обращай\\w* внимания|отбрось\\w*|отмени\\w*|не следуи\\w*|не следуй\\w*|пренебреги\\w*)[^.!?\\n]{0,48}(?:инструкц|указани|правил|команд|распоряжени|промпт|подсказ|директив)',
+    '(?:игнорируи[а-я]*|проигнорируи[а-я]*|игнорируй[а-я]*|проигнорируй[а-я]*|забудь[а-я]*|не обращаи[а-я]* внимания|не обращай[а-я]* внимания|отбрось[а-я]*|отмени[а-я]*|не следуи[а-я]*|не следуй[а-я]*|пренебреги[а-я]*)[^.!?\\n]{0,48}(?:инструкц|указани|правил|команд|распоряжени|промпт|подсказ|директив)',
   ),
   sign(
     'override',
     1,
-    '(?:忽略|无视|無視|忘记|忘記|忘掉|不要理会|不要遵守|不要遵循|抛开|放弃|跳过|覆盖)[^。！？\\n]{0,16}(?:指令|指示|提示|规则|規則|命令|说明|要求|设定|內容|内容|限制)',
+    '(?:忽略|无视|無視|忘记|忘記|忘掉|不要理会|不要遵守|不要遵循|别管|抛开|放弃|跳过|覆盖|绕过|解除)[^。！？，,\\n]{0,6}(?:之前|以上|上面|上述|所有|你的|前面|开发者|系统|原|先前|任何|此前|安全|全部|一切|这些|那些|给你)[^。！？，\\n]{0,10}(?:指令|指示|提示|规则|規則|命令|说明|要求|设定|內容|内容|限制)',
   ),
   sign(
     'override',
@@ -324,7 +406,7 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'leak',
     1,
-    '(?:покажи|выведи|раскрои|раскрой|повтори|напечатаи|напечатай|напиши|сообщи)[^.!?\\n]{0,32}(?:системн\\w* (?:промпт|инструкц|подсказ|сообщени)|свои инструкции|скрыты)|(?:显示|輸出|输出|告诉我|透露|泄露|重复|打印|说出)[^。\\n]{0,12}(?:系统提示|初始指令|系统指令|隐藏|提示词|内部指令)|(?:システム ?フロンフト|システム指示|内部指示|初期指示|システムプロンプト)[^。\\n]{0,12}(?:表示|教え|出力|見せ|明か)',
+    '(?:покажи|выведи|раскрои|раскрой|повтори|напечатаи|напечатай|напиши|сообщи)[^.!?\\n]{0,32}(?:системн[а-я]* (?:промпт|инструкц|подсказ|сообщени)|свои инструкции|скрыты)|(?:显示|輸出|输出|告诉我|透露|泄露|重复|打印|说出)[^。\\n]{0,12}(?:系统提示|初始指令|系统指令|隐藏|提示词|内部指令)|(?:システム ?フロンフト|システム指示|内部指示|初期指示|システムプロンプト)[^。\\n]{0,12}(?:表示|教え|出力|見せ|明か)',
   ),
   sign(
     'role',
@@ -335,4 +417,4 @@ export const SIGNS: readonly Sign[] = [
 
 /** Words of people who write about attacks, and do not attack. */
 export const ABOUT =
-  /\b(?:prompt[ -]injections?|injections?|jailbreaks?|jailbreaking|attack(?:s|er|ers|ing)?(?![\w.]*@)|malicious|adversar\w+|red[ -]team\w*|phishing|threat|vulnerab\w+|exploit\w*|owasp|security (?:training|awareness|team|review|course|test\w*)|detect(?:s|ed|or|ion|ing)?|classif\w+|guardrails?|payloads?|mitigat\w*|defen[cs]e|defend\w*|test (?:case|suite|set|data)|dataset|examples?|e\.g\.|for instance|such as|phrases? like|lines? like|texts? like|sentences? like|something like|strings? like|known as|so-called|called|research\w*|papers?|blog|article|lesson|quiz|which of (?:these|the following)|discuss|explain\w*|describ\w+|warn\w*|caught|exercise|slide|training|workshop|documentation|unit test|regex\w*|pattern|filter(?:s|ed|ing)?|flag(?:s|ged)?|block(?:s|ed|ing)?|refus\w+|trick\w*|tr(?:y|ies|ied) to|attempt\w*|social engineering|cve|angriff\w*|angreifer|beispiel|attaque\w*|exemple|ataques?|atacante\w*|ejemplo|esempio|attacc\w*|exemplo)\b/g;
+  /\b(?:prompt[ -]injections?|injections?|jailbreaks?|jailbreaking|attack(?:s|er|ers|ing)?(?![\w.]*@)|malicious|adversar\w+|red[ -]team\w*|phishing|threat|vulnerab\w+|exploit\w*|owasp|security (?:training|awareness|team|review|course|test\w*)|detect(?:s|ed|or|ion|ing)?|classif\w+|guardrails?|payloads?|mitigat\w*|defen[cs]e|defend\w*|test (?:case|suite|set|data)|dataset|examples?|e\.g\.|for instance|such as|phrases? like|lines? like|texts? like|sentences? like|something like|strings? like|known as|so-called|research\w*|papers?|blog|article|lesson|quiz|which of (?:these|the following)|explains how|describes how|warn(?:s|ing) (?:about|of|that)|caught|exercise|slide|(?<!safety )training|workshop|documentation|unit test|regex\w*|pattern|filter(?:s|ed|ing)?|flag(?:s|ged)?|block(?:s|ed|ing)?|refus\w+|trick\w*|tr(?:y|ies|ied) to|attempt\w*|social engineering|cve|angriff\w*|angreifer|beispiel|attaque\w*|exemple|ataques?|atacante\w*|ejemplo|esempio|attacc\w*|exemplo)\b/g;
