@@ -5,25 +5,17 @@ import {
   type Context,
   defineMiddleware,
   defineState,
-  isSyntheticMessage,
-  type Message,
   type Middleware,
   modelName,
   type RunContext,
-  type Store,
   systemClock,
   type ToolContext,
-  type ToolMessage,
   textOf,
-  toolCallsOf,
 } from '../../index.js';
 import {
-  checkMethods,
-  checkText,
   controlKind,
   errorKind,
   type Fields,
-  isThenable,
   kinds,
   mayHaveRun,
   type NamedOptions,
@@ -32,10 +24,14 @@ import {
   readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
+import { type Anchor, EMPTY, nextAnchor, ownAnchor, type ToolCallId } from './anchor.js';
+import { Chains, writeIn } from './chains.js';
 import { answered, ended, finished, lately, textOfFields } from './lines.js';
-import { type AuditHead, type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
+import { type AuditKey, type AuditLine, sealed, sealWith } from './seal.js';
 import { SINK, sinkOf } from './sinks.js';
+import { saidIn, type Unlogged, unlogged } from './unlogged.js';
 
+export { auditHead } from './anchor.js';
 export type { AuditHead, AuditKey, AuditLine } from './seal.js';
 export type { AuditFile, AuditFunction } from './sinks.js';
 export { type AuditProblem, type AuditReport, verifyAudit } from './verify.js';
@@ -65,34 +61,6 @@ export const OPTIONS = {
 
 export interface AuditLogOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
-/** The end of the chain, and which calls of the latest batch are in it. */
-interface Anchor {
-  /** Whose chain it is: a fork begins with the cells of its source. */
-  readonly session: string;
-  readonly seq: number;
-  readonly hash: string;
-  readonly message: string;
-  readonly calls: readonly string[];
-}
-
-const EMPTY: Anchor = { session: '', seq: 0, hash: '', message: '', calls: [] };
-
-/** The chain of a session as a run of it goes on with it. */
-interface Chain {
-  readonly run: string;
-  readonly session: string;
-  anchor: Anchor;
-  /** Two that resume one run at once share its chain, until the journal refuses one of them. */
-  runners: number;
-  /** How its lines begin, up to their number. */
-  readonly head: string;
-  /** Lines of a session are written one after the other: the end of the last one, while it is under way. */
-  last: Promise<void> | undefined;
-  /** Calls of the latest batch that have begun, and the id of its message. */
-  batch: string;
-  begun: string[];
-}
-
 type Said = Readonly<Record<string, unknown>>;
 
 /**
@@ -107,17 +75,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const { key, content, clock, name, madeWith } = settings;
   const sink = sinkOf(settings.sink);
   const anchor = defineState<Anchor>({ name: 'head', scope: 'session', initial: EMPTY });
-  /**
-   * Chains by run and session: the agents that share this may have sessions of one name, and a fork goes on with the
-   * run of its source. Parallel calls do not see each other's cells, so the end of a chain is kept here, too.
-   */
-  const chains = new Map<string, Map<string, Chain>>();
-  /** The one that was asked for last: mostly a run asks several times before another one does. */
-  let recent: Chain | undefined;
-  const chainOf = ({ runId, sessionId }: Context): Chain | undefined => {
-    if (recent?.run !== runId || recent.session !== sessionId) recent = chains.get(runId)?.get(sessionId);
-    return recent;
-  };
+  const chains = new Chains();
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);
   const timeOf = lately((ms: number) => new Date(ms).toISOString());
@@ -125,7 +83,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   /** Numbers and seals a line at once, so that lines are chained in the order they are made. */
   function log(ctx: Context, type: AuditLine['type'], said: string, call?: ToolCallId): Awaitable<void> {
-    const chain = chainOf(ctx)!;
+    const chain = chains.of(ctx)!;
     const { seq, hash: prev } = chain.anchor;
     const body = `${chain.head}${seq + 1},"time":"${timeOf(clock.now())}","type":"${type}",${said},"prev":"${prev}"}`;
     const line = sealed(body, seal);
@@ -135,20 +93,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     ctx.state.update(anchor, (stored) =>
       stored.session === next.session && stored.seq > next.seq ? stored : next,
     );
-    return write(chain, line.text);
-  }
-
-  /** Waits for the lines before, and for the sink: only where there is something to wait for. */
-  function write(chain: Chain, line: string): Awaitable<void> {
-    const { last } = chain;
-    const done = last === undefined ? sink.write(line) : last.then(() => sink.write(line));
-    if (!isThenable(done)) return;
-    const written = Promise.resolve(done);
-    const end = written.then(ignore, ignore).then(() => {
-      if (chain.last === end) chain.last = undefined;
-    });
-    chain.last = end;
-    return written;
+    return writeIn(chain, sink, line.text);
   }
 
   /** Logs beside a failure, which goes on whatever happens here. */
@@ -166,7 +111,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
 
   /** The line of the run, and what comes before and after it in some. */
   async function logEnd(ctx: RunContext, missed: readonly Unlogged[]): Promise<void> {
-    const { begun } = chainOf(ctx)!;
+    const { begun } = chains.of(ctx)!;
     for (const { call, args, message, of } of missed) {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
@@ -186,26 +131,11 @@ export function auditLog(options: AuditLogOptions): Middleware {
     traits: ['exports'],
     state: [anchor],
     beforeRun(ctx) {
-      const { sessionId: session, runId: run } = ctx;
-      const shared = chainOf(ctx);
-      if (shared) shared.runners++;
-      else {
-        if (!chains.has(run)) chains.set(run, new Map());
-        chains.get(run)!.set(session, {
-          run,
-          session,
-          anchor: ownAnchor(ctx.state.get(anchor), session),
-          runners: 1,
-          head: `{${textOfFields({ v: 1, session, run })},"seq":`,
-          last: undefined,
-          batch: '',
-          begun: [],
-        });
-      }
+      chains.begin(ctx, ownAnchor(ctx.state.get(anchor), ctx.sessionId));
     },
     wrapModel(ctx, next) {
       // A call that a middleware further out makes before or after the run belongs to no chain.
-      if (!chainOf(ctx)) return next();
+      if (!chains.of(ctx)) return next();
       const { turn, model } = ctx;
       const messages = ctx.messages.length;
       return next().then(
@@ -220,7 +150,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       );
     },
     beforeTool(ctx) {
-      const chain = chainOf(ctx)!;
+      const chain = chains.of(ctx)!;
       const { id } = ctx.assistantMessage;
       if (chain.batch === id) chain.begun.push(ctx.toolCall.id);
       else {
@@ -233,14 +163,8 @@ export function auditLog(options: AuditLogOptions): Middleware {
       return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
     afterRun(ctx) {
-      const chain = chainOf(ctx)!;
-      const over = (): void => {
-        if (--chain.runners > 0) return;
-        const ofRun = chains.get(ctx.runId)!;
-        ofRun.delete(ctx.sessionId);
-        if (ofRun.size === 0) chains.delete(ctx.runId);
-        recent = undefined;
-      };
+      const chain = chains.of(ctx)!;
+      const over = (): void => chains.end(chain);
       try {
         const missed = unlogged(ctx, chain.anchor);
         const wait = missed.length > 0 || sink.flush ? logEnd(ctx, missed) : logRun(ctx);
@@ -254,47 +178,9 @@ export function auditLog(options: AuditLogOptions): Middleware {
   });
 }
 
-/**
- * The end of the chain of a session, from its journal. Keep a copy elsewhere now and then: it also tells when
- * somebody put back an old journal together with an old log.
- */
-export async function auditHead(store: Store, session: string, name = 'audit-log'): Promise<AuditHead> {
-  checkMethods('store', store, ['read']);
-  checkText('session', session);
-  let found: Anchor = EMPTY;
-  for (const entry of await store.read(session, 1))
-    if (entry.type === 'state' && entry.cell === `${name}:head`) found = entry.value as Anchor;
-  const { seq, hash } = ownAnchor(found, session);
-  return { session, seq, hash };
-}
-
-function ignore(): void {}
-
-/** A call of a batch: the id of its message, and its own. */
-interface ToolCallId {
-  readonly message: string;
-  readonly call: string;
-}
-
 function callOf({ assistantMessage, toolCall }: ToolContext): ToolCallId {
   return { message: assistantMessage.id, call: toolCall.id };
 }
-
-/** A fork begins a chain of its own. The calls that were logged in its source are not logged again. */
-function ownAnchor(stored: Anchor, session: string): Anchor {
-  return stored.session === session ? stored : { ...stored, session, seq: 0, hash: '' };
-}
-
-function nextAnchor(anchor: Anchor, hash: string, added: ToolCallId | undefined): Anchor {
-  const { session, message, calls } = anchor;
-  const seq = anchor.seq + 1;
-  if (!added) return { session, seq, hash, message, calls };
-  const before = message === added.message ? calls : NO_CALLS;
-  const all = before.length === 0 ? [added.call] : [...before, added.call];
-  return { session, seq, hash, message: added.message, calls: all };
-}
-
-const NO_CALLS: readonly string[] = [];
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'restarted' } as const;
 
@@ -303,50 +189,4 @@ function outcomeOf(error: unknown): Said {
   const signal = controlKind(error);
   if (signal) return { outcome: SIGNALS[signal] };
   return { outcome: 'error', error: errorKind(error) };
-}
-
-/** What people said in the run, oldest first. A long session is not looked through for it. */
-function saidIn({ history, runId }: RunContext): readonly Message[] {
-  const mine = `${runId}.`;
-  const said: Message[] = [];
-  for (let i = history.length - 1; i >= 0; i--) {
-    const message = history[i]!;
-    // Most messages are the model's and its tools'; of those nobody wants to know whose they are.
-    if (message.role !== 'user') continue;
-    if (!message.id.startsWith(mine)) break;
-    if (!isSyntheticMessage(message)) said.push(message);
-  }
-  return said.reverse();
-}
-
-interface Unlogged {
-  readonly message: ToolMessage;
-  readonly call: string;
-  readonly args: string;
-  /** Id of the message that made the call. */
-  readonly of: string;
-}
-
-/** Results of the last batch that no hook was asked about: a stop or an abort answered them. */
-function unlogged(ctx: RunContext, { message: latest, calls }: Anchor): readonly Unlogged[] {
-  const { history } = ctx;
-  const at = history.findLastIndex(
-    (message) => message.role === 'assistant' && message.content.some(isToolCall),
-  );
-  const batch = history[at];
-  // Batches of earlier runs are none of this one's business.
-  if (batch?.role !== 'assistant' || !batch.id.startsWith(`${ctx.runId}.`)) return [];
-  const all = toolCallsOf(batch);
-  const done = batch.id === latest ? calls : NO_CALLS;
-  if (all.every(({ id }) => done.includes(id))) return [];
-  const made = new Map(all.map(({ id, arguments: args }) => [id, args]));
-  return history.slice(at + 1).flatMap((message): Unlogged[] => {
-    if (message.role !== 'tool' || !made.has(message.toolCallId) || done.includes(message.toolCallId))
-      return [];
-    return [{ message, call: message.toolCallId, args: made.get(message.toolCallId)!, of: batch.id }];
-  });
-}
-
-function isToolCall({ type }: { readonly type: string }): boolean {
-  return type === 'tool-call';
 }
