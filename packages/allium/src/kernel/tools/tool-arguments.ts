@@ -107,7 +107,8 @@ export async function validate(
   given: unknown = copyOf(raw),
 ): Promise<string | undefined> {
   const tool = ctx.tool!;
-  const result = await check(ctx, given);
+  const checked = check(ctx, given);
+  const result = isThenable(checked) ? await checked : checked;
   if (result?.issues) {
     const originals = originalArguments(ctx, raw);
     if (originals === raw || (await check(ctx, originals)).issues)

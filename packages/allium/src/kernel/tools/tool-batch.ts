@@ -104,7 +104,8 @@ export class ToolBatch implements CallBatch {
       await this.answerRest(error);
       throw error;
     }
-    return this.conclude();
+    const ended = this.ending();
+    return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
   }
 
   private checkResumed(): void {
@@ -207,14 +208,13 @@ export class ToolBatch implements CallBatch {
 
   // ── The end ────────────────────────────────────────────────────────────────────────────────────────────────
 
-  private async conclude(): Promise<BatchOutcome> {
+  /** The run ends here, or waits for answers. */
+  private async conclude(ended: unknown): Promise<BatchOutcome> {
     const { runner: run, open } = this;
-    const ended = this.ending();
     if (ended !== undefined) {
       await this.answerRest(ended);
       throw ended;
     }
-    if (!this.waiting) return this.outcome(NOTHING);
     const pending = open.flatMap((call) => call.pending ?? []);
     const notBegun = this.notBegun();
     await run.append(

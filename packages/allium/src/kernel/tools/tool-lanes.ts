@@ -12,7 +12,8 @@ export async function executeAll(
 ): Promise<void> {
   if (sequential || calls.length === 1 || calls.some(({ ctx }) => ctx.tool?.sequential)) {
     for (const call of calls) {
-      await begin([call]);
+      const wait = begin([call]);
+      if (wait) await wait;
       await execute(call);
     }
     return;

@@ -128,7 +128,8 @@ async function record(call: Call, result: ToolResult): Promise<void> {
     terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry;
   try {
     // If nobody watches, nobody hears of the last result before the model answers it: both are written together.
-    await run.append([told], !run.watched && last ? 'appendLate' : 'append');
+    const wait = run.append([told], !run.watched && last ? 'appendLate' : 'append');
+    if (wait) await wait;
   } catch (error) {
     // The execution has ended all the same, but nobody is shown what isn't written.
     const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
