@@ -31,6 +31,7 @@ const agentOn = (store: Store): Agent =>
   new Agent({
     model: scriptedModel(script()),
     tools: [look],
+    toolExecution: 'sequential',
     middleware: [retry({ minDelayMs: 1, maxDelayMs: 1 })],
     store,
   });

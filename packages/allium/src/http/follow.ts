@@ -9,7 +9,7 @@ import {
   sleep,
   systemClock,
 } from '../index.js';
-import { checkFunction, checkInteger, checkOptions } from '../kit/index.js';
+import { checkFunction, checkInteger, checkOptions, isThenable } from '../kit/index.js';
 import { type Cursor, parseCursor, START, waitingId } from './cursor.js';
 import type { SentEvent } from './events.js';
 import { LiveRun } from './live-run.js';
@@ -62,7 +62,7 @@ export interface EventHub {
 export interface PublishedRun {
   readonly stream: RunStream;
   /** A reader that gets everything from the start of this run. */
-  reader(signal?: AbortSignal): EventReader;
+  reader(): EventReader;
   /** Settles when everything was told. */
   readonly ended: Promise<void>;
 }
@@ -73,6 +73,8 @@ export interface EventReader {
   next(): Promise<readonly SentEvent[] | undefined>;
   /** Is there anything to tell, now or later? It does not wait for events. */
   hasMore(): Promise<boolean>;
+  /** Nothing more is read: a `next` that waits ends. The run goes on. */
+  leave(): void;
 }
 
 /**
@@ -101,10 +103,15 @@ export function eventHub(options: EventHubOptions): EventHub {
     isLive: (sessionId) => live.has(sessionId),
     async *follow(sessionId, follow) {
       const events = reader(sessionId, follow);
-      for (let batch = await events.next(); batch; batch = await events.next()) yield* batch;
+      try {
+        for (let batch = await events.next(); batch; batch = await events.next()) yield* batch;
+      } finally {
+        events.leave();
+      }
     },
     async publish(sessionId, start) {
-      const seq = await store.head(sessionId);
+      const head = store.head(sessionId);
+      const seq = isThenable(head) ? await head : head;
       const stream = start().detach();
       const events = stream[Symbol.asyncIterator]();
       const first = await events.next();
@@ -115,7 +122,7 @@ export function eventHub(options: EventHubOptions): EventHub {
       const ended = run.ended.then(() => {
         if (live.get(sessionId) === run) live.delete(sessionId);
       });
-      return { stream, ended, reader: (signal) => new Reader(place, sessionId, { signal }, run, seq) };
+      return { stream, ended, reader: () => new Reader(place, sessionId, {}, run, seq) };
     },
   };
 }
@@ -130,8 +137,13 @@ interface Place {
 }
 
 class Reader implements EventReader {
+  /** Where it is, unless `id` says more. */
   private at: Cursor = START;
+  /** The last event it got from a run. */
   private id = '';
+  private left = false;
+  /** Ends the wait that is under way. */
+  private wake: () => void = () => {};
   private state = new OpenState();
   private from = 0;
   private found = false;
@@ -149,6 +161,8 @@ class Reader implements EventReader {
     seq?: number,
   ) {
     this.pause = place.pollMs[0];
+    options.signal?.addEventListener('abort', () => this.leave(), { once: true });
+    if (options.signal?.aborted) this.left = true;
     if (seq !== undefined) {
       this.at = { ...START, seq };
       this.found = true;
@@ -156,12 +170,12 @@ class Reader implements EventReader {
   }
 
   async next(): Promise<readonly SentEvent[] | undefined> {
-    const { signal, stay = false } = this.options;
+    const { stay = false } = this.options;
     if (!this.found) await this.find();
     const { kept } = this;
     this.kept = undefined;
     if (kept) return kept;
-    while (!this.done && !signal?.aborted) {
+    while (!this.done && !this.left) {
       const sent = this.run ? await this.fromRun(this.run) : await this.fromJournal();
       if (sent === undefined) continue;
       if (sent.length > 0) {
@@ -175,6 +189,11 @@ class Reader implements EventReader {
       await this.wait();
     }
     return undefined;
+  }
+
+  leave(): void {
+    this.left = true;
+    this.wake();
   }
 
   async hasMore(): Promise<boolean> {
@@ -201,10 +220,11 @@ class Reader implements EventReader {
     this.from = look.from;
     if (look.sent.length > 0) return this.took(look.sent);
     if (!run.closed) {
-      await run.changed(this.options.signal);
+      await this.changed(run);
       return undefined;
     }
     this.run = undefined;
+    this.at = parseCursor(this.id) ?? this.at;
     this.done = !this.options.stay;
     return undefined;
   }
@@ -234,8 +254,17 @@ class Reader implements EventReader {
       const look = run.snapshot(this.at);
       this.join(run, look.from);
       sent.push(...this.took(look.sent));
-    } else if (sent.length === 0) await run.changed(this.options.signal);
+    } else if (sent.length === 0) await this.changed(run);
     return sent.length > 0 ? sent : undefined;
+  }
+
+  /** Waits until the run has something new. */
+  private changed(run: LiveRun): Promise<void> {
+    return new Promise((resolve) => {
+      this.wake = resolve;
+      if (this.left) resolve();
+      else run.onChange(resolve);
+    });
   }
 
   private join(run: LiveRun, from: number): undefined {
@@ -246,10 +275,7 @@ class Reader implements EventReader {
   /** Where it is after these events. */
   private took(sent: readonly SentEvent[]): readonly SentEvent[] {
     const last = sent.at(-1);
-    if (last) {
-      this.id = last.id;
-      this.at = parseCursor(last.id)!;
-    }
+    if (last) this.id = last.id;
     return sent;
   }
 
@@ -299,16 +325,15 @@ class Reader implements EventReader {
 
   private async wait(): Promise<void> {
     const { clock, watch, pollMs } = this.place;
-    const { signal } = this.options;
     const woken = new AbortController();
-    const wake = (): void => woken.abort();
-    signal?.addEventListener('abort', wake, { once: true });
-    const unwatch = watch?.(this.sessionId, wake);
+    this.wake = () => woken.abort();
+    const unwatch = watch?.(this.sessionId, this.wake);
     try {
-      await sleep(this.pause, woken.signal, clock).catch(() => undefined);
+      if (!this.left) await sleep(this.pause, woken.signal, clock);
+    } catch {
+      // Woken.
     } finally {
       unwatch?.();
-      signal?.removeEventListener('abort', wake);
     }
     this.pause = Math.min(this.pause * 2, pollMs[1]);
   }

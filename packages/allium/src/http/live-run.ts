@@ -3,6 +3,7 @@
  * written; readers who are further behind read the journal. So a slow reader costs nothing, and the run waits for nobody.
  */
 import type { AgentEvent, Entry, Store } from '../index.js';
+import { isThenable } from '../kit/index.js';
 import { type Cursor, liveId, waitingId } from './cursor.js';
 import type { ClientDelta, ClientEvent, SentEvent } from './events.js';
 import { type Projection, questionOf } from './projection.js';
@@ -11,6 +12,8 @@ import { discard, tellEntry, tellOpen } from './tell.js';
 
 /** Events that are kept for readers who are a little behind. */
 const KEPT = 512;
+/** After so many, connections get a turn to send: a model that never waits would run ahead of all of them. */
+const BURST = 128;
 
 /** What a reader gets, and where its next look begins. */
 export interface Look {
@@ -77,26 +80,19 @@ export class LiveRun {
     return { sent: tellOpen(open.shown.messageId, deltas, shown, seq, idOf), from };
   }
 
-  /** Settles when there is something new, the run has ended, or the signal aborts. */
-  changed(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      if (this.closed || signal?.aborted) return resolve();
-      const done = (): void => {
-        signal?.removeEventListener('abort', done);
-        resolve();
-      };
-      signal?.addEventListener('abort', done, { once: true });
-      this.waiters.push(done);
-    });
+  /** Calls back, once, when there is something new or the run has ended. */
+  onChange(wake: () => void): void {
+    if (this.closed) wake();
+    else this.waiters.push(wake);
   }
 
   private async pump(events: AsyncIterator<AgentEvent, undefined>, first: AgentEvent): Promise<void> {
     try {
-      // The reader that started the run is there before anything is told.
-      await undefined;
+      let burst = 0;
       for (let event: AgentEvent | undefined = first; event; event = (await events.next()).value) {
         const wait = this.take(event);
         if (wait) await wait;
+        if (++burst % BURST === 0) await new Promise<void>(nextTurn);
       }
     } catch {
       // How it failed was told with `agent_end`; the caller hears of the error itself by the result.
@@ -108,6 +104,9 @@ export class LiveRun {
   /** Facts are told as the journal has them, at the place of their events; the rest is told as it comes. */
   private take(event: AgentEvent): Promise<void> | undefined {
     switch (event.type) {
+      case 'agent_start':
+        if (event.resumed) break;
+        return this.facts((entry) => entry.type === 'run_start');
       case 'message_end': {
         if (event.discarded) break;
         const { messageId } = event;
@@ -142,10 +141,18 @@ export class LiveRun {
   }
 
   /** Tells what the journal has, up to and including the entry that is meant. */
-  private async facts(isLast: (entry: Entry) => boolean): Promise<void> {
-    if (this.tellAhead(isLast)) return;
-    // A store that fails now may answer the next time; readers who miss something find it in the journal.
-    const entries = await Promise.resolve(this.store.read(this.sessionId, this.readSeq + 1)).catch(() => []);
+  private facts(isLast: (entry: Entry) => boolean): Promise<void> | undefined {
+    if (this.tellAhead(isLast)) return undefined;
+    const read = this.store.read(this.sessionId, this.readSeq + 1);
+    if (!isThenable(read)) return this.tellRead(read, isLast);
+    return read.then(
+      (entries) => this.tellRead(entries, isLast),
+      // A store that fails now may answer the next time; readers who miss something find it in the journal.
+      () => undefined,
+    );
+  }
+
+  private tellRead(entries: readonly Entry[], isLast: (entry: Entry) => boolean): undefined {
     for (const entry of entries) this.ahead.push(entry);
     this.readSeq = this.ahead.at(-1)?.seq ?? this.readSeq;
     this.tellAhead(isLast);
@@ -217,6 +224,10 @@ export class LiveRun {
     for (const wake of waiters) wake();
   }
 }
+
+/** Runs a function when sockets have had their turn. */
+const nextTurn: (fn: () => void) => unknown =
+  (globalThis as { setImmediate?: (fn: () => void) => unknown }).setImmediate ?? ((fn) => setTimeout(fn, 0));
 
 /** A block of the message so far. */
 interface Piece {

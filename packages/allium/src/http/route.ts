@@ -13,7 +13,7 @@ import type {
 import { parentOf } from '../stores/kit/index.js';
 import type { ClientEnd, ClientUsage, Question } from './events.js';
 import { HttpFailure, invalidBody, unknownSession } from './failures.js';
-import type { EventHub, PublishedRun } from './follow.js';
+import type { EventHub, EventReader, PublishedRun } from './follow.js';
 import { type Projection, questionOf, told } from './projection.js';
 import { type BodySchema, object } from './schema.js';
 import type { Authorize, Caller, ServeContext } from './serve.js';
@@ -196,7 +196,7 @@ export async function runAnswer(call: Call, found: Found, start: () => RunStream
   const run = await startRun(call, found, start);
   const leave = leaving(call, found, handling.detached ?? false);
   const headers = { 'x-session-id': encodeURIComponent(found.sessionId) };
-  if (wantsEvents(request)) return events(call, (signal) => sseLines(run.reader(signal)), leave, headers);
+  if (wantsEvents(request)) return events(call, run.reader(), sseLines, leave, headers);
   request.signal.addEventListener('abort', leave, { once: true });
   const result = await run.stream.result.catch((error: { result?: RunResult }) => {
     if (error?.result === undefined) throw error;
@@ -229,24 +229,30 @@ export function leaving({ body }: Call, { session }: Found, otherwise: boolean):
 /** A response of lines that ends with its reader. */
 export function events(
   { handling, request }: Call,
-  source: (signal: AbortSignal) => TextSource,
+  reader: EventReader,
+  lines: (reader: EventReader) => TextSource,
   onLeave: () => void = () => {},
   headers: Readonly<Record<string, string>> = {},
 ): Response {
-  const left = new AbortController();
+  let over = false;
   const leave = (): void => {
-    if (left.signal.aborted) return;
-    left.abort();
+    if (over) return;
+    over = true;
+    reader.leave();
     onLeave();
   };
-  request.signal.addEventListener('abort', leave, { once: true });
-  const next = source(left.signal);
+  const next = lines(reader);
   const ending: TextSource = async () => {
     const text = await next();
-    if (text === undefined) request.signal.removeEventListener('abort', leave);
+    if (text === undefined) over = true;
     return text;
   };
-  return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onLeave: leave, headers });
+  // Platforms cancel the body or abort the signal when a client leaves, or both.
+  const onFirst = (): void => {
+    if (request.signal.aborted) leave();
+    else request.signal.addEventListener('abort', leave, { once: true });
+  };
+  return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onFirst, onLeave: leave, headers });
 }
 
 export function wantsEvents(request: Request): boolean {

@@ -111,8 +111,9 @@ const OPTIONS = [
  */
 export function serve(options: ServeOptions): ServeHandler {
   const handling = checked(options);
-  const routes: readonly Route[] = [...sessionRoutes, ...runRoutes, ...chatRoutes];
-  const document = openApi(routes, handling.basePath);
+  const all: readonly Route[] = [...sessionRoutes, ...runRoutes, ...chatRoutes];
+  const routes = all.map((route): Matcher => ({ route, want: route.path.split('/') }));
+  const document = openApi(all, handling.basePath);
   const { cors = false, onError = report } = options;
   const fail = (error: unknown, request: Request): Response => {
     const failure = toFailure(error);
@@ -134,9 +135,15 @@ export function serve(options: ServeOptions): ServeHandler {
   };
 }
 
+/** A route, and the parts of its path. */
+interface Matcher {
+  readonly route: Route;
+  readonly want: readonly string[];
+}
+
 async function answer(
   handling: Handling,
-  routes: readonly Route[],
+  routes: readonly Matcher[],
   document: unknown,
   request: Request,
   context: ServeContext | undefined,
@@ -147,8 +154,9 @@ async function answer(
       ? url.pathname.slice(handling.basePath.length)
       : '';
   if (path === '/openapi.json' && request.method === 'GET') return Response.json(document);
-  const matches = routes.flatMap((route) => {
-    const parameters = match(route.path, path);
+  const parts = path.split('/');
+  const matches = routes.flatMap(({ route, want }) => {
+    const parameters = match(want, parts);
     return parameters ? [{ route, parameters }] : [];
   });
   if (matches.length === 0) throw new HttpFailure(404, 'NOT_FOUND', 'There is no such route.');
@@ -172,9 +180,7 @@ async function answer(
 }
 
 /** The parameters in a path, or undefined where it is another one. */
-function match(pattern: string, path: string): Record<string, string> | undefined {
-  const want = pattern.split('/');
-  const have = path.split('/');
+function match(want: readonly string[], have: readonly string[]): Record<string, string> | undefined {
   if (want.length !== have.length) return undefined;
   const parameters: Record<string, string> = {};
   for (const [i, part] of want.entries()) {
@@ -196,8 +202,12 @@ async function readBody(request: Request, limit: number): Promise<unknown> {
   // A form of another site could send anything else without being asked.
   if (type !== 'application/json')
     throw new HttpFailure(415, 'JSON_ONLY', 'Send JSON, with `content-type: application/json`.');
-  const tooLarge = new HttpFailure(413, 'TOO_LARGE', `The body has more than ${limit} bytes.`);
-  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge;
+  const tooLarge = (): HttpFailure =>
+    new HttpFailure(413, 'TOO_LARGE', `The body has more than ${limit} bytes.`);
+  const length = Number(request.headers.get('content-length') ?? Number.NaN);
+  if (length > limit) throw tooLarge();
+  // Servers hold a body to its length.
+  if (length <= limit) return parseJson(await request.text());
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = request.body?.getReader();
@@ -205,7 +215,7 @@ async function readBody(request: Request, limit: number): Promise<unknown> {
     size += step.value.byteLength;
     if (size > limit) {
       await reader!.cancel().catch(() => undefined);
-      throw tooLarge;
+      throw tooLarge();
     }
     chunks.push(step.value);
   }
@@ -215,8 +225,12 @@ async function readBody(request: Request, limit: number): Promise<unknown> {
     bytes.set(chunk, at);
     at += chunk.byteLength;
   }
+  return parseJson(new TextDecoder().decode(bytes));
+}
+
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return JSON.parse(text);
   } catch {
     throw new HttpFailure(400, 'INVALID_REQUEST', 'The body is not JSON.');
   }

@@ -5,6 +5,8 @@ export interface SseOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds without an event after which a comment is sent, so that proxies keep the connection. */
   readonly heartbeatMs: number;
+  /** The first event is being waited for. */
+  readonly onFirst?: () => void;
   /** The reader has left before the end. */
   readonly onLeave?: () => void;
 }
@@ -23,19 +25,27 @@ export function sseLines(reader: EventReader): TextSource {
   };
 }
 
-export function sseResponse(next: TextSource, { headers, heartbeatMs, onLeave }: SseOptions): Response {
+export function sseResponse(
+  next: TextSource,
+  { headers, heartbeatMs, onFirst, onLeave }: SseOptions,
+): Response {
   const encoder = new TextEncoder();
   let beat: ReturnType<typeof setInterval> | undefined;
+  let begun = false;
   const stop = (): void => clearInterval(beat);
   const body = new ReadableStream<Uint8Array>(
     {
-      start(controller) {
-        beat = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), heartbeatMs);
-        (beat as { unref?: () => void }).unref?.();
-      },
       async pull(controller) {
         try {
-          const text = await next();
+          const waits = next();
+          // Once the first read waits, nothing here delays it.
+          if (!begun) {
+            begun = true;
+            beat = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), heartbeatMs);
+            (beat as { unref?: () => void }).unref?.();
+            onFirst?.();
+          }
+          const text = await waits;
           if (text !== undefined) return controller.enqueue(encoder.encode(text));
           stop();
           controller.close();

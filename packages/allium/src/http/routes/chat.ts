@@ -72,7 +72,7 @@ export const chatRoutes: readonly Route[] = [
       if (start === undefined) return replay(call, found, messages);
       const run = await startRun(call, found, start);
       const leave = leaving(call, found, call.handling.detached ?? true);
-      return chatEvents(call, (signal) => run.reader(signal), chunks, leave);
+      return chatEvents(call, run.reader(), chunks, leave);
     },
   },
   {
@@ -213,17 +213,11 @@ async function replay(call: Call, { storeId }: Found, messages: readonly Message
   const entries = await store.read(storeId, 1);
   const entry = entries.findLast((one) => one.type === 'message' && one.message.id === begun);
   if (entry === undefined || entry.type !== 'message') return nothing();
-  const left = new AbortController();
   const index = call.handling.projection.entry(entry).length - 1;
-  const reader = hub.reader(storeId, { after: `${entry.seq}.${index}`, signal: left.signal });
+  const reader = hub.reader(storeId, { after: `${entry.seq}.${index}` });
   const ended = entries.some(({ type, seq }) => type === 'run_end' && seq > entry.seq);
   if (ended || !(await reader.hasMore()) || (!hub.isLive(storeId) && isWaiting(entries))) return nothing();
-  return chatEvents(
-    call,
-    () => reader,
-    new UiChunks(sdkOf(call), openAnswer(messages)),
-    () => left.abort(),
-  );
+  return chatEvents(call, reader, new UiChunks(sdkOf(call), openAnswer(messages)));
 }
 
 /** The id of the answer that the history ends with, as a UI message. */
@@ -238,18 +232,12 @@ function isWaiting(entries: readonly { readonly type: string }[]): boolean {
   return last('request') > Math.max(last('answer'), last('run_start'), last('tool_finished'));
 }
 
-function chatEvents(
-  call: Call,
-  read: (signal: AbortSignal) => EventReader,
-  chunks: UiChunks,
-  leave: () => void,
-): Response {
-  const source = (signal: AbortSignal): TextSource => {
-    const reader = read(signal);
+function chatEvents(call: Call, reader: EventReader, chunks: UiChunks, leave?: () => void): Response {
+  const lines = (from: EventReader): TextSource => {
     let ended = false;
     return async () => {
       if (ended) return undefined;
-      const batch = await reader.next();
+      const batch = await from.next();
       ended = batch === undefined;
       let text = '';
       for (const { event } of batch ?? [])
@@ -257,7 +245,7 @@ function chatEvents(
       return ended ? 'data: [DONE]\n\n' : text;
     };
   };
-  return events(call, source, leave, { 'x-vercel-ai-ui-message-stream': 'v1' });
+  return events(call, reader, lines, leave, { 'x-vercel-ai-ui-message-stream': 'v1' });
 }
 
 function sdkOf({ handling, url }: Call): SdkVersion {

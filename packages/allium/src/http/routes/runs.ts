@@ -37,7 +37,7 @@ export const runRoutes: readonly Route[] = [
     answers: ['json', 'events'],
     async handle(call) {
       const { sessionId = newId(call) } = call.body;
-      if (await openSession(call, sessionId))
+      if (call.body.sessionId !== undefined && (await openSession(call, sessionId)))
         throw new HttpFailure(409, 'SESSION_EXISTS', 'There is such a session already: go on with it.');
       return run(call, newSession(call, sessionId));
     },

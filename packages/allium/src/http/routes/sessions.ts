@@ -126,13 +126,10 @@ export const sessionRoutes: readonly Route[] = [
         call.request.headers.get('last-event-id') ?? call.url.searchParams.get('after') ?? undefined;
       if (after !== undefined && after !== 'run' && after !== 'now' && !parseCursor(after))
         throw new HttpFailure(400, 'INVALID_REQUEST', 'That is not the id of an event.');
-      const left = new AbortController();
-      const reader = call.handling.hub.reader(storeId, { after, signal: left.signal });
-      const leave = (): void => left.abort();
-      call.request.signal.addEventListener('abort', leave, { once: true });
+      const reader = call.handling.hub.reader(storeId, { after });
       // Whoever reconnects after the end is told to stop: browsers do so after a 204.
       if (after !== undefined && !(await reader.hasMore())) return new Response(undefined, { status: 204 });
-      return events(call, () => sseLines(reader), leave);
+      return events(call, reader, sseLines);
     },
   },
   {

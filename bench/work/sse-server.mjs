@@ -1,0 +1,69 @@
+/** Measures a server of events: what an event takes, when the first byte comes, and what an open stream weighs. */
+import { fork } from 'node:child_process';
+import http from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { median } from '../lib/stats.mjs';
+import { oneConnection, post } from './sse-client.mjs';
+
+const CLIENT = fileURLToPath(new URL('sse-client.mjs', import.meta.url));
+
+async function listening(listener) {
+  const server = http.createServer(listener);
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  server.unref();
+  return server.address().port;
+}
+
+/** For `measure`: one answer per run, all of its events read. */
+export async function readEvents(listener, path, count) {
+  const port = await listening(listener);
+  const agent = oneConnection();
+  return async () => {
+    const { events } = await post(port, path, agent);
+    return events >= count ? count : events;
+  };
+}
+
+/** The median milliseconds to the first byte, over many requests after each other. */
+export async function firstByte(listener, path, { requests }) {
+  const port = await listening(listener);
+  const agent = oneConnection();
+  const taken = [];
+  for (let i = 0; i < 2 * requests; i++) {
+    const { firstMs } = await post(port, path, agent);
+    if (i >= requests) taken.push(firstMs * 1000);
+  }
+  return { firstByteUs: median(taken) };
+}
+
+/** What this process grows by, for each stream that a client in another one holds open. */
+export async function weighOpen(listener, path, { streams }) {
+  const port = await listening(listener);
+  const settled = () => {
+    for (let i = 0; i < 4; i++) globalThis.gc();
+    return process.memoryUsage();
+  };
+  await hold(port, path, 20);
+  const before = settled();
+  const client = await hold(port, path, streams, true);
+  const after = settled();
+  client.send('leave');
+  return {
+    heapKB: (after.heapUsed - before.heapUsed) / streams / 1024,
+    residentKB: (after.rss - before.rss) / streams / 1024,
+  };
+}
+
+function hold(port, path, streams, stays = false) {
+  return new Promise((resolve, reject) => {
+    const client = fork(CLIENT, ['open', port, path, streams], {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    client.once('error', reject);
+    client.once('message', () => {
+      if (stays) return resolve(client);
+      client.once('exit', () => resolve(client));
+      client.send('leave');
+    });
+  });
+}
