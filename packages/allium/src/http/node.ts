@@ -18,6 +18,7 @@ export interface NodeRequest extends AsyncIterable<Uint8Array> {
 export interface NodeResponse {
   statusCode: number;
   readonly destroyed: boolean;
+  readonly writableEnded: boolean;
   setHeader(name: string, value: string): unknown;
   flushHeaders?(): void;
   write(chunk: Uint8Array): boolean;
@@ -59,6 +60,7 @@ async function send(body: ReadableStream<Uint8Array>, outgoing: NodeResponse): P
   let left = false;
   let drain: () => void = () => {};
   outgoing.once('close', () => {
+    if (outgoing.writableEnded) return;
     left = true;
     drain();
     reader.cancel().catch(() => undefined);
@@ -98,7 +100,10 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
         const controller = new AbortController();
         left = controller;
         if (outgoing.destroyed) controller.abort();
-        else outgoing.once('close', () => controller.abort());
+        else
+          outgoing.once('close', () => {
+            if (!outgoing.writableEnded) controller.abort();
+          });
       }
       return left.signal;
     },
