@@ -1,4 +1,5 @@
-// What the browser tests need: a Chromium, and the packages of examples/chat. Installs what is missing, if it can.
+// What the tests of examples need: a Chromium, and the packages of examples/chat and examples/http. Installs what is
+// missing, if it can.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -8,6 +9,8 @@ import { root } from './repository.mjs';
 
 /** Where React, the AI SDK and playwright-core are. */
 export const chatFolder = join(root, 'examples', 'chat');
+
+const serversFolder = join(root, 'examples', 'http');
 
 /** The flags that Chromium needs in containers, and to stay off the network. */
 export const CHROMIUM_FLAGS = [
@@ -45,6 +48,11 @@ function install() {
   if (!existsSync(join(chatFolder, 'node_modules', 'playwright-core')))
     attempt('npm', ['ci', '--no-audit', '--no-fund'], {
       cwd: chatFolder,
+      shell: process.platform === 'win32',
+    });
+  if (!existsSync(join(serversFolder, 'node_modules')))
+    attempt('npm', ['ci', '--no-audit', '--no-fund'], {
+      cwd: serversFolder,
       shell: process.platform === 'win32',
     });
   if (!findChromium() && process.platform === 'linux' && process.getuid?.() === 0) {
