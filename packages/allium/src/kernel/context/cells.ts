@@ -252,8 +252,8 @@ export class Cells implements Base {
       const committed = this.committed(cell, key);
       const value = applied(staged, cell, committed);
       if (value === committed) continue;
-      const { version, scope } = cell;
-      changes.push({ key, version, scope: scope as 'run' | 'session', value });
+      const { version, scope, hidden } = cell;
+      changes.push({ key, version, scope: scope as 'run' | 'session', value, ...(hidden && { hidden }) });
     }
     for (const change of changes) storedIn(this.holderOf(change)).set(change.key, change);
     return changes;

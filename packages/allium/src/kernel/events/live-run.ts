@@ -1,7 +1,7 @@
 /** What the live message needs of its run. */
 
 import type { RunPort } from '../context/run-port.js';
-import type { Judgements } from '../guards/judgements.js';
+import type { Judgements } from '../guards/verdict-cache.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { RunEvents } from './run-events.js';
 

@@ -1,8 +1,8 @@
 /** The events of a run as its caller reads them, with the originals of placeholders in the answer. Observers get the others. */
 
 import type { Context } from '../context/context.js';
+import { SpanStage } from '../guards/redact-stream.js';
 import { answerRestorers, placeholders, restoredText, restoredValue } from '../guards/restore.js';
-import { SpanStage } from '../guards/span-stage.js';
 import type { Message } from '../messages/messages.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { PlannedGuard } from '../protocol/plan.js';

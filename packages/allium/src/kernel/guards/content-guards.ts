@@ -22,7 +22,8 @@ import type {
 } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { ToolResult } from '../protocol/tool.js';
-import { isSame, judge, type Left, type Refusal, redact, skipOrThrow } from './guards.js';
+import { isSame, judge, type Left, redact, skipOrThrow } from './guards.js';
+import type { Refusal } from './refusal.js';
 
 /**
  * A message as the guards of a point leave it. All it says is judged: what was thought and called as well. With details

@@ -1,5 +1,5 @@
 /** All text of one kind in a response that streams. Readers join its blocks, so guards judge them as one text. */
-import type { SpanStage } from './span-stage.js';
+import type { SpanStage } from './redact-stream.js';
 
 /** Makes the stages of the guards, in order: each hands on to the one after it, the last one to what is given here. */
 export type MakeStages = (out: (text: string) => void, outNext: () => void) => SpanStage[];

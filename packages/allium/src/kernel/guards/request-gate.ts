@@ -4,8 +4,9 @@ import type { ModelContext } from '../context/context.js';
 import { isWithheld } from '../journal/session-state.js';
 import { isFrozenMessage, type Message } from '../messages/messages.js';
 import { judgeMessage } from './content-guards.js';
-import { judge, latching, stopFor } from './guards.js';
+import { judge, latching } from './guards.js';
 import { judgedOnce } from './judged-once.js';
+import { stopFor } from './refusal.js';
 
 export class RequestGate {
   private readonly judged = new WeakMap<Message, Promise<Message>>();

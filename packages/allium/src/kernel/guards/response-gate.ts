@@ -16,9 +16,10 @@ import {
   withheldThinking,
   withoutMetadata,
 } from './content-guards.js';
-import { isSame, judge, latching, refuses, replaced, skipOrThrow, spansOf, stopFor, tell } from './guards.js';
+import { isSame, judge, latching, skipOrThrow, spansOf } from './guards.js';
 import { JoinedText, type MakeStages } from './joined-text.js';
-import { SpanStage } from './span-stage.js';
+import { SpanStage } from './redact-stream.js';
+import { refuses, replaced, stopFor, tell } from './refusal.js';
 
 /** What the guards left of the content of a response. */
 export interface JudgedContent {

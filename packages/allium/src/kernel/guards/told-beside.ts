@@ -1,17 +1,20 @@
-/** What is told beside messages, without what guards find in it: why runs end, custom events, messages of errors. */
+/** What is told beside messages, without what guards find in it: why runs end, custom events, output, errors. */
 
 import { RunContext } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
+import { isRecord } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
 import { asJson, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { NOTHING } from '../messages/messages.js';
+import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { Guard, GuardPoint } from '../protocol/guard.js';
 import type { Stop } from '../protocol/result.js';
 import { redactTexts } from './content-guards.js';
+import { toldError } from './guards.js';
 
 /**
- * What is told, without what guards of any point find in it; undefined where one
- * of them refuses. No judge is asked: these are told at once. `by`: a guard that said it itself.
+ * The value without what guards of these points find in it; undefined if one of them refuses it. No judge is asked, since
+ * this is told at once. `by`: the guard that said it itself, which is not asked.
  */
 export function toldBeside<T>(
   given: T,
@@ -29,7 +32,7 @@ export function toldBeside<T>(
     const more = guards[point].filter(({ guard, name }) => guard.find && name !== by && !asked.has(guard));
     if (more.length === 0) continue;
     for (const { guard } of more) asked.add(guard);
-    // What is no JSON cannot be searched, so its JSON is told.
+    // Only JSON can be searched.
     if (value === given && !isJson(value)) value = asJson(value);
     const said = textsOfValue(value);
     const { texts, deny } = redactTexts(point, said.texts, ctx, true, more);
@@ -49,4 +52,40 @@ export function toldStop<S extends Stop>(stop: S, run: RunPort): S {
   if (stop.message === undefined) return stop;
   const message = toldBeside(stop.message, run, stop.by);
   return message === stop.message ? stop : { ...stop, message: message ?? `The run ended: ${stop.reason}.` };
+}
+
+// ── Errors ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+const MAX_CAUSES = 8;
+
+/** May the error be shown as it is? Its stack, its causes and what else it carries may quote what guards remove. */
+export function isTellable(error: unknown, ctx: PublicContext): boolean {
+  const guarded = Object.values(ctx.plan.guards).some((guards) => guards.length > 0);
+  if (!guarded) return true;
+  try {
+    return textsOf(error).every((text) => toldError(text, ctx) === text);
+  } catch {
+    return false;
+  }
+}
+
+/** The frames of the stack of an error, without its message; empty if there are none, or guards object to them. */
+export function toldFrames(error: unknown, ctx: PublicContext): string {
+  if (!(error instanceof Error) || typeof error.stack !== 'string' || !isTellable(error, ctx)) return '';
+  const from = error.stack.indexOf('\n    at ');
+  return from < 0 ? '' : error.stack.slice(from);
+}
+
+function textsOf(error: unknown): readonly string[] {
+  const texts: string[] = [];
+  for (
+    let at = error, n = 0;
+    at !== undefined && n < MAX_CAUSES;
+    at = (at as { cause?: unknown }).cause, n++
+  ) {
+    if (at instanceof Error) texts.push(at.message, at.stack ?? '', JSON.stringify({ ...at }));
+    else texts.push(typeof at === 'string' ? at : (JSON.stringify(at) ?? ''));
+    if (!isRecord(at)) break;
+  }
+  return texts;
 }

@@ -3,7 +3,8 @@
 import type { Overlay } from '../context/cells.js';
 import { RunContext, type Taken } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
-import { judge as judgeTexts, latching, stopFor, toldError } from '../guards/guards.js';
+import { judge as judgeTexts, latching, toldError } from '../guards/guards.js';
+import { stopFor } from '../guards/refusal.js';
 import { toldBeside } from '../guards/told-beside.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';

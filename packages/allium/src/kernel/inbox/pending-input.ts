@@ -6,7 +6,8 @@
 import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
-import { latching, stopFor } from '../guards/guards.js';
+import { latching } from '../guards/guards.js';
+import { stopFor } from '../guards/refusal.js';
 import { Scope } from '../lib/scope.js';
 import type { Message } from '../messages/messages.js';
 import type { PlannedGuard } from '../protocol/plan.js';

@@ -3,7 +3,7 @@
 import { noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
 import { admit, type Hold, note } from '../context/usage-meters.js';
-import type { LiveStream } from '../events/live.js';
+import type { LiveStream } from '../events/live-message.js';
 import { Assembler, toldInPart } from '../guards/assemble.js';
 import { type Stages, stagesOf } from '../guards/transforms.js';
 import { attribute } from '../lib/errors.js';

@@ -2,7 +2,7 @@
 
 import { ModelContext, ModelSeam, TurnContext } from '../context/context.js';
 import { checkLimits } from '../context/stop-checks.js';
-import { LiveMessage } from '../events/live.js';
+import { LiveMessage } from '../events/live-message.js';
 import { appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';

@@ -2,7 +2,7 @@
 
 import type { ModelContext, ModelSeam } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
-import type { LiveMessage } from '../events/live.js';
+import type { LiveMessage } from '../events/live-message.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { Expense } from '../journal/journal.js';
 import type { ComposedPlan } from '../layers/onion.js';

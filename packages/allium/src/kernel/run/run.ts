@@ -3,9 +3,9 @@
 import { type Context, RunContext, SeamCall } from '../context/context.js';
 import type { RequestParts } from '../context/model-context.js';
 import type { Meters } from '../context/usage-meters.js';
-import { Judgements } from '../guards/judgements.js';
 import { answerRestorers } from '../guards/restore.js';
 import { toldBeside, toldOutput } from '../guards/told-beside.js';
+import { Judgements } from '../guards/verdict-cache.js';
 import type { PendingInput } from '../inbox/pending-input.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { History } from '../journal/history.js';

@@ -3,8 +3,7 @@
 import { stopOf } from '../context/stop-checks.js';
 import { judgeUpdate } from '../guards/content-guards.js';
 import { toldError } from '../guards/guards.js';
-import { toldStop } from '../guards/told-beside.js';
-import { isTellable } from '../guards/told-error.js';
+import { isTellable, toldStop } from '../guards/told-beside.js';
 import { messageOf } from '../lib/errors.js';
 import { freezeMessage, type ToolMessage, textOf } from '../messages/messages.js';
 import { afterToolCall } from '../plan/rules.js';

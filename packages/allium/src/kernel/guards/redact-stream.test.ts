@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Span } from '../protocol/guard.js';
 import { normalise } from './guard-returns.js';
-import { SpanStage } from './span-stage.js';
+import { SpanStage } from './redact-stream.js';
 
 const matches = (pattern: RegExp, text: string): Span[] =>
   [...text.matchAll(pattern)].map((m) => ({ start: m.index, end: m.index + m[0].length }));

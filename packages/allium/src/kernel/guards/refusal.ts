@@ -1,0 +1,95 @@
+/** What comes of what a guard found: it is reported, and refused where the guard's action says so. */
+
+import { type Context, ModelSeam } from '../context/context.js';
+import type { Finding, Guard, GuardPoint, GuardVerdict, Span } from '../protocol/guard.js';
+import type { PlannedGuard } from '../protocol/plan.js';
+import { type ControlSignal, RestartTurn, StopRun } from '../protocol/signals.js';
+
+export interface Refusal {
+  readonly reason: string;
+  readonly by: string;
+  /** The model is told why, and asked again. */
+  readonly feedback?: boolean;
+}
+
+/** Reports what was found, and returns the refusal where the guard refuses it; a stop is thrown. */
+export function tell(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  found: readonly Span[],
+  ctx: Context,
+  offset = 0,
+): Refusal | undefined {
+  if (refuses(planned) || planned.guard.action === 'warn') return refuse(planned, point, found, ctx, offset);
+  for (const span of found) report(planned, point, 'redact', span, 'redacted', ctx, offset);
+  return undefined;
+}
+
+/** Tells observers, and notes, what a guard said. */
+export function report(
+  { name: guard }: PlannedGuard,
+  point: GuardPoint,
+  action: GuardVerdict['action'],
+  { kind, severity, start, end }: Finding & Partial<Span>,
+  what: string,
+  ctx: Context,
+  offset = 0,
+): void {
+  const verdict: GuardVerdict = {
+    guard,
+    point,
+    action,
+    ...(kind !== undefined && { kind }),
+    ...(severity !== undefined && { severity }),
+    ...(start !== undefined && { start: start + offset, end: end! + offset }),
+  };
+  ctx._run.report(verdict, `${what} ${point}`);
+}
+
+/** What takes the place of something that was found and does not end the run. */
+export function replaced({ guard: { replacement = '[redacted]' } }: PlannedGuard, span: Span): string {
+  return span.replacement ?? replacement;
+}
+
+/** Does it refuse what it finds? */
+export function refuses({ guard: { action } }: PlannedGuard): boolean {
+  return action === 'block' || action === 'stop' || action === 'feedback';
+}
+
+/** A refusal, for a guard that may refuse; one that only warns reports. A stop is thrown. */
+export function refuse(
+  planned: PlannedGuard,
+  point: GuardPoint,
+  found: readonly (Finding & Partial<Span>)[],
+  ctx: Context,
+  offset: number,
+  why?: string,
+): Refusal | undefined {
+  const { name, guard } = planned;
+  const action = actionOf(guard, ctx);
+  const warns = action === 'warn';
+  for (const one of found) {
+    report(planned, point, action, one, warns ? 'warned about' : 'refused', ctx, offset);
+    if (warns) ctx._run.emitCustom('guard_warning', { point }, name);
+  }
+  if (warns) return undefined;
+  const kinds = [...new Set(found.flatMap(({ kind }) => kind ?? []))];
+  const who = `by guard "${name}"${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}.`;
+  if (action === 'stop') throw stopFor({ reason: why ?? `Stopped ${who}`, by: name }, ctx);
+  return { reason: why ?? `Refused ${who}`, by: name, feedback: action === 'feedback' };
+}
+
+/** What a refusal of this guard means here. The model is asked again in its turn only, and not for ever. */
+function actionOf({ action = 'block', maxFeedback = 2 }: Guard, { _call: call, _run: run }: Context) {
+  if (action === 'redact') return 'block';
+  if (action !== 'feedback') return action;
+  const isAnswer = call instanceof ModelSeam && call.live !== undefined;
+  return isAnswer && run.open.feedback < maxFeedback ? 'feedback' : 'block';
+}
+
+/** A refusal as the signal that ends the run, or has the model asked again. Latched: no layer can swallow it. */
+export function stopFor({ reason, by, feedback }: Refusal, ctx: Context): ControlSignal {
+  const signal = feedback ? new RestartTurn(undefined, [], { reason, by }) : new StopRun('guardrail', reason);
+  ctx._latch(signal, by);
+  return signal;
+}
