@@ -3,9 +3,22 @@
 import { SEAMS } from '../plan/check-middleware.js';
 import { isByObject, ownsRunState } from '../plan/twins.js';
 import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
-import type { GuardPoint } from '../protocol/guard.js';
-import type { Hazard, Seam } from '../protocol/middleware.js';
-import type { Layer, Plan, PlannedMiddleware, RuleHook } from '../protocol/plan.js';
+import type { Hazard } from '../protocol/middleware.js';
+import type { Plan, PlannedMiddleware } from '../protocol/plan.js';
+import {
+  at,
+  changesAt,
+  changesOutside,
+  guardInstead,
+  has,
+  intended,
+  type Nested,
+  nestedLayers,
+  placesAt,
+  transformFix,
+  waitFix,
+  writes,
+} from './hazard-places.js';
 
 export function findHazards(plan: Plan): readonly Hazard[] {
   const declared = plan.middleware.flatMap(({ name, middleware }) =>
@@ -14,31 +27,7 @@ export function findHazards(plan: Plan): readonly Hazard[] {
   return [...CHECKS.flatMap((check) => check(plan)), ...declared];
 }
 
-const has = (trait: string) => (one: PlannedMiddleware) => one.middleware.traits?.includes(trait) ?? false;
-
-function at(plan: Plan, one: PlannedMiddleware, seam: Seam): boolean {
-  return isAmong(plan.layers[seam], one);
-}
-
-function isAmong(
-  members: readonly { readonly position: number }[],
-  { position }: PlannedMiddleware,
-): boolean {
-  return members.some((member) => member.position === position);
-}
-
-/** One of them says that they belong in this order. */
-function intended(outer: PlannedMiddleware, inner: PlannedMiddleware): boolean {
-  const names = ({ name, middleware }: PlannedMiddleware) => [name, middleware.name];
-  const { outside = [] } = outer.middleware.order ?? {};
-  const { inside = [] } = inner.middleware.order ?? {};
-  return (
-    outside.some((name) => names(inner).includes(name)) || inside.some((name) => names(outer).includes(name))
-  );
-}
-
 type Is = (one: PlannedMiddleware) => boolean;
-type Nested = (plan: Plan, outer: PlannedMiddleware, inner: PlannedMiddleware) => boolean;
 /** What to tell about those involved: the message, and the fix. */
 type Told = readonly [message: string, fix: string];
 type Check = (plan: Plan) => Hazard[];
@@ -48,9 +37,6 @@ const areAlike: Nested = ({ twins }, one, other) =>
   one.middleware.name === other.middleware.name &&
   isByObject(twins?.[one.name]) &&
   isByObject(twins?.[other.name]);
-
-const nestedLayers: Nested = (plan, outer, inner) =>
-  outer.position < inner.position && SEAMS.some((seam) => at(plan, outer, seam) && at(plan, inner, seam));
 
 /** Every pair of an outer and an inner middleware with these properties of which one stands inside the other. */
 function pairs(
@@ -68,6 +54,20 @@ function pairs(
           .filter((one) => one !== out && inner(one) && nested(plan, out, one) && !intended(out, one))
           .map((one) => hazard(id, [out.name, one.name], tell(out, one, plan))),
       );
+}
+
+/** A row of the table: a middleware with one of these traits stands outside one with that trait. */
+function order(id: string, outer: readonly string[], inner: string, [message, fix]: Told): Check {
+  return pairs(
+    id,
+    (one) => outer.some((trait) => has(trait)(one)),
+    has(inner),
+    ({ name: out }, { name: inside }) => {
+      const named = (text: string) =>
+        text.replaceAll('{outer}', () => out).replaceAll('{inner}', () => inside);
+      return [named(message), named(fix)];
+    },
+  );
 }
 
 /** Every middleware with this property. */
@@ -88,95 +88,8 @@ function quoted(names: readonly string[]): string {
   return names.map((name) => `"${name}"`).join(', ');
 }
 
-// ── Who changes, stores and writes responses ─────────────────────────────────────────────────────────────────
-
-/** Rules that see a response when all layers are done with it, and guard points that come before anything is stored. */
-const RESPONSES: Readonly<Record<Seam, { rule?: RuleHook; points: readonly GuardPoint[] }>> = {
-  run: { points: ['output', 'final'] },
-  model: { rule: 'afterModelResponse', points: ['output', 'thinking', 'final'] },
-  tool: { rule: 'afterToolCall', points: ['tool-result'] },
-};
-
-/**
- * Where a middleware meets the responses of a seam: the smaller, the further out. Rules are asked after all layers, one
- * after the other.
- */
-function placesAt(plan: Plan, one: PlannedMiddleware, seam: Seam, counts = seesResponses): number[] {
-  const { rule } = RESPONSES[seam];
-  const asked = rule !== undefined && isAmong(plan.rules[rule], one);
-  const wraps = isAmong(plan.layers[seam].filter(counts), one);
-  return [...(asked ? [-1 - one.position] : []), ...(wraps ? [one.position] : [])];
-}
-
-function seesResponses({ wrap, after }: Layer): boolean {
-  return wrap !== undefined || after !== undefined;
-}
-
-function changesAt(plan: Plan, one: PlannedMiddleware, seam: Seam): number[] {
-  // What is there before a call may register a transform of its stream.
-  if (has('transforms')(one)) return placesAt(plan, one, seam, () => true);
-  const guarded = one.middleware.guard?.on.some((point) => RESPONSES[seam].points.includes(point));
-  return has('redacts')(one) && !guarded ? placesAt(plan, one, seam) : [];
-}
-
-const changesOutside: Nested = (plan, outer, inner) =>
-  SEAMS.some(
-    (seam) => at(plan, inner, seam) && changesAt(plan, outer, seam).some((place) => place < inner.position),
-  );
-
-/** It keeps or writes what it is given. Caches have a hazard of their own. */
-function writes(one: PlannedMiddleware): boolean {
-  if (has('caches')(one)) return false;
-  return has('exports')(one) || has('keeps')(one) || (one.middleware.sink === true && !has('replays')(one));
-}
-
-/** Sinks are given what guards left, so a guard is the remedy for whoever is one. */
-function guardInstead(redacts: PlannedMiddleware, { name, middleware }: PlannedMiddleware): string {
-  const declare = middleware.sink === true ? '' : `, and declare "${name}" a sink`;
-  return `Make "${redacts.name}" a guard${declare}: what a guard removes reaches no sink, wherever they stand.`;
-}
-
-function transformFix(plan: Plan, transform: PlannedMiddleware, cache: PlannedMiddleware): string {
-  if (has('redacts')(transform)) return guardInstead(transform, cache);
-  const change = nestedLayers(plan, transform, cache)
-    ? `Put "${transform.name}" inside "${cache.name}"`
-    : `Change the text in a layer inside "${cache.name}"`;
-  return `${change} if the stored text should be changed too; for safety use a guard.`;
-}
-
 function unsafeTools(plan: Plan): readonly string[] {
   return plan.tools.filter((tool) => !tool.idempotent).map(({ name }) => name);
-}
-
-// ── Who waits for people ─────────────────────────────────────────────────────────────────────────────────────
-
-/** Something of it runs inside every layer around the run: rules, guards, tools, and layers around calls. */
-function runsFurtherIn(plan: Plan, one: PlannedMiddleware): boolean {
-  const { guard, tools = [] } = one.middleware;
-  const asked = Object.values(plan.rules).some((hooks) => isAmong(hooks, one));
-  return guard !== undefined || tools.length > 0 || asked || at(plan, one, 'model') || at(plan, one, 'tool');
-}
-
-/** It can ask in its tools only. Rules and guards ask before the layers of a call begin. */
-function asksInTools(plan: Plan, one: PlannedMiddleware): boolean {
-  const { guard, tools = [] } = one.middleware;
-  const asksBefore = isAmong(plan.rules.beforeToolCall, one);
-  return tools.length > 0 && !asksBefore && !guard?.on.includes('tool-args') && !at(plan, one, 'tool');
-}
-
-/** How to keep the time of a timeout from running while somebody is waited for; undefined where it does not run. */
-function waitFix(plan: Plan, timeout: PlannedMiddleware, human: PlannedMiddleware): string | undefined {
-  const swap = `Put "${timeout.name}" inside "${human.name}"`;
-  const pause = 'leave ctx.pausedMs out of its time and declare the trait "pauses"';
-  const inside = timeout.position < human.position;
-  if (at(plan, timeout, 'run')) {
-    if (runsFurtherIn(plan, human))
-      return `Use limits.timeoutMs, which does not count the time people take: no other place of "${timeout.name}" helps.`;
-    if (inside) return `${swap}, or use limits.timeoutMs, which does not count the time people take.`;
-  }
-  if (!at(plan, timeout, 'tool')) return undefined;
-  if (asksInTools(plan, human)) return `No other place of "${timeout.name}" helps: ${pause}.`;
-  return inside && at(plan, human, 'tool') ? `${swap}, or ${pause}.` : undefined;
 }
 
 const CHECKS: readonly Check[] = [
@@ -208,9 +121,9 @@ const CHECKS: readonly Check[] = [
       'Declare idempotent: true where running twice does no harm, or retry other tools only.',
     ],
   ),
-  pairs('cache-outside-variation', has('caches'), has('varies'), ({ name: cache }, { name: varies }) => [
-    `"${cache}" stands outside "${varies}", which changes each request: the cache key does not see the change.`,
-    `Put "${varies}" outside "${cache}", or leave one out.`,
+  order('cache-outside-variation', ['caches'], 'varies', [
+    '"{outer}" stands outside "{inner}", which changes each request: the cache key does not see the change.',
+    'Put "{inner}" outside "{outer}", or leave one out.',
   ]),
   pairs(
     'cache-outside-variation',
@@ -280,35 +193,25 @@ const CHECKS: readonly Check[] = [
         ]),
       );
   },
-  pairs('budget-inside-retry', has('retries'), has('budgets'), ({ name: retry }, { name: budget }) => [
-    `"${budget}" stands inside "${retry}": it counts every attempt, and its refusals pass through the retry.`,
-    `Put "${budget}" outside "${retry}" to count calls; the kernel's limits count attempts in any case.`,
+  order('budget-inside-retry', ['retries'], 'budgets', [
+    '"{inner}" stands inside "{outer}": it counts every attempt, and its refusals pass through the retry.',
+    'Put "{inner}" outside "{outer}" to count calls; the kernel\'s limits count attempts in any case.',
   ]),
-  pairs(
-    'errors-settled-inside',
-    (one) => has('retries')(one) || has('trips')(one),
-    has('settles'),
-    ({ name: outer }, { name: settles }) => [
-      `"${settles}" stands inside "${outer}" and turns errors into results: "${outer}" never sees one.`,
-      `Put "${settles}" outside "${outer}".`,
-    ],
-  ),
-  pairs('settled-errors-kept', has('keeps'), has('settles'), ({ name: keeps }, { name: settles }) => [
-    `"${settles}" stands inside "${keeps}" and turns errors into results, which "${keeps}" then keeps: the call is not tried again.`,
-    `Put "${settles}" outside "${keeps}".`,
+  order('errors-settled-inside', ['retries', 'trips'], 'settles', [
+    '"{inner}" stands inside "{outer}" and turns errors into results: "{outer}" never sees one.',
+    'Put "{inner}" outside "{outer}".',
   ]),
-  pairs(
-    'breaker-outside-fallback',
-    has('trips'),
-    has('switches'),
-    ({ name: breaker }, { name: fallback }) => [
-      `"${breaker}" stands outside "${fallback}": it counts a failure only when every model has failed, and then refuses calls that another model would answer.`,
-      `Put "${breaker}" inside "${fallback}".`,
-    ],
-  ),
-  pairs('timeout-outside-breaker', has('times-out'), has('trips'), ({ name: timeout }, { name: breaker }) => [
-    `"${timeout}" stands outside "${breaker}": what it cancels is no failure to "${breaker}", so calls that hang never open the circuit.`,
-    `Put "${timeout}" inside "${breaker}".`,
+  order('settled-errors-kept', ['keeps'], 'settles', [
+    '"{inner}" stands inside "{outer}" and turns errors into results, which "{outer}" then keeps: the call is not tried again.',
+    'Put "{inner}" outside "{outer}".',
+  ]),
+  order('breaker-outside-fallback', ['trips'], 'switches', [
+    '"{outer}" stands outside "{inner}": it counts a failure only when every model has failed, and then refuses calls that another model would answer.',
+    'Put "{outer}" inside "{inner}".',
+  ]),
+  order('timeout-outside-breaker', ['times-out'], 'trips', [
+    '"{outer}" stands outside "{inner}": what it cancels is no failure to "{inner}", so calls that hang never open the circuit.',
+    'Put "{outer}" inside "{inner}".',
   ]),
   each(
     'listed-twice',

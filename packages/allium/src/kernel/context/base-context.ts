@@ -16,11 +16,6 @@ import type { Overlay } from './cells.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
-/*
- * Contexts are made for every call and every layer of it: so their fields are declared without being defined twice and
- * are assigned once, in a fixed order.
- */
-
 /** What most contexts never have: made with the first of it. */
 export class Extras {
   state: Overlay | undefined = undefined;
@@ -59,10 +54,6 @@ export class Extras {
   }
 }
 
-/**
- * Those who extend it assign its fields: a base class with a constructor of its own is called, and not inlined, where the
- * compiler has put the making of a context into an async function.
- */
 export abstract class Context implements PublicContext {
   abstract readonly seam: Seam;
   /** @internal */ declare _run: RunPort;
@@ -71,6 +62,14 @@ export abstract class Context implements PublicContext {
   /** @internal */ declare _scope: Scope;
   /** @internal */ declare _call: SeamCall;
   /** @internal */ declare _extra: Extras | undefined;
+
+  constructor(run: RunPort, scope: Scope, call: SeamCall) {
+    this._run = run;
+    this._position = -1;
+    this._scope = scope;
+    this._call = call;
+    this._extra = undefined;
+  }
 
   get agent(): RunningAgent {
     return this._run.agent as RunningAgent;

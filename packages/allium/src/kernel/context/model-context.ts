@@ -24,12 +24,7 @@ export class ModelContext extends Context implements PublicModelContext {
 
   /** @internal */
   constructor(run: RunPort, scope: Scope, request: RequestParts, call: ModelSeam, outer?: ModelContext) {
-    super();
-    this._run = run;
-    this._position = -1;
-    this._scope = scope;
-    this._call = call;
-    this._extra = undefined;
+    super(run, scope, call);
     this._request = request;
     this.attempt = 1;
     this.forceContinue = false;

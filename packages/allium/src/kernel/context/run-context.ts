@@ -22,12 +22,7 @@ export class RunContext extends Context implements PublicRunContext {
 
   /** @internal */
   constructor(run: RunPort, scope: Scope, input: readonly Message[], taken?: Taken) {
-    super();
-    this._run = run;
-    this._position = -1;
-    this._scope = scope;
-    this._call = run.call;
-    this._extra = undefined;
+    super(run, scope, run.call);
     this._input = Object.freeze(input);
     this._taken = taken;
     this.result = undefined;

@@ -9,61 +9,40 @@ import type { Context } from './base-context.js';
 import type { ModelContext, RequestParts } from './model-context.js';
 import type { RunPort } from './run-port.js';
 
-/*
- * One is made for every call, so the fields are declared without being defined twice and are assigned once, in a fixed
- * order.
- */
-
 /** A control signal that was swallowed still counts: it is latched here. */
 export class SeamCall {
-  declare readonly run: RunPort;
-  /** Around everything that happens in the call. */
-  declare readonly scope: Scope;
   /** Calls of the model or tool itself. */
-  declare attempts: number;
+  attempts = 0;
   /** Inward calls beyond the first of a layer. */
-  declare repeats: number;
-  declare latched: unknown;
-  declare latchedBy: string | undefined;
+  repeats = 0;
+  latched: unknown = undefined;
+  latchedBy: string | undefined = undefined;
   /** A signal that ends the run and was latched elsewhere: what is under way here may finish, nothing begins. */
-  declare halted: unknown;
+  halted: unknown = undefined;
   /** Tools and models of the call that are under way. */
-  declare private running: number;
+  private running = 0;
   /** The last one came to a result, with which the layers around it are at work. */
-  declare private hasResult: boolean;
+  private hasResult = false;
   /** Errors that an `onError` declared final on their way out. */
-  declare final: Set<unknown> | undefined;
+  final: Set<unknown> | undefined = undefined;
   /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
-  declare guarded: boolean;
+  guarded = true;
   /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
-  declare converted: boolean;
+  converted = true;
   /** The last thrown value that is no object. */
-  declare raised: Raised | undefined;
+  raised: Raised | undefined = undefined;
   /** A response or result that the kernel made, and has frozen with all that is in it. */
-  declare frozen: unknown;
+  frozen: unknown = undefined;
   /** What guards have said of responses, results and calls, by the content, the result, or what tells of the call. */
-  declare judged: Map<unknown, Promise<any>> | undefined;
+  judged: Map<unknown, Promise<any>> | undefined = undefined;
   /** At the model seam: what a layer with time limits of its own allows, where that is more than the defaults. */
-  declare time: Partial<ModelTime> | undefined;
+  time: Partial<ModelTime> | undefined = undefined;
 
-  constructor(run: RunPort, scope: Scope) {
-    this.run = run;
-    this.scope = scope;
-    this.attempts = 0;
-    this.repeats = 0;
-    this.latched = undefined;
-    this.latchedBy = undefined;
-    this.halted = undefined;
-    this.running = 0;
-    this.hasResult = false;
-    this.final = undefined;
-    this.guarded = true;
-    this.converted = true;
-    this.raised = undefined;
-    this.frozen = undefined;
-    this.judged = undefined;
-    this.time = undefined;
-  }
+  constructor(
+    readonly run: RunPort,
+    /** Around everything that happens in the call. */
+    readonly scope: Scope,
+  ) {}
 
   get runId(): string {
     return this.run.runId;
@@ -140,36 +119,30 @@ export interface Showing {
 
 /** The same for a model call. */
 export class ModelSeam extends SeamCall {
-  /** Where it streams to; undefined for calls nobody watches. */
-  declare readonly live: Showing | undefined;
-  /** How much of the history the request covers. */
-  declare length: number;
   /** A layer has registered a transform. */
-  declare transformed: boolean;
+  transformed = false;
   /** Who asked for it with `generate()`. */
-  declare caller: Context | undefined;
+  caller: Context | undefined = undefined;
   /** The request before any layer saw it, where it is not simply the run's. */
-  declare given: RequestParts | undefined;
+  given: RequestParts | undefined = undefined;
   /** What `next({ … })` made of the request, by the context that goes in with it. */
-  declare overridden: Map<ModelContext, RequestParts> | undefined;
+  overridden: Map<ModelContext, RequestParts> | undefined = undefined;
   /** What was noted about the request of this call. */
-  declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
+  rewrites: { readonly by: string; readonly what: string }[] | undefined = undefined;
   /** Somebody set the model, if only to the same one: by that `onError` tells who has no other from who set none. */
-  declare modelSet: boolean;
+  modelSet = false;
   /** The most tokens the last attempt was allowed to write. */
-  declare outputLimit: number | undefined;
+  outputLimit: number | undefined = undefined;
 
-  constructor(run: RunPort, scope: Scope, live: Showing | undefined, length: number) {
+  constructor(
+    run: RunPort,
+    scope: Scope,
+    /** Where it streams to; undefined for calls nobody watches. */
+    readonly live: Showing | undefined,
+    /** How much of the history the request covers. */
+    readonly length: number,
+  ) {
     super(run, scope);
-    this.live = live;
-    this.length = length;
-    this.transformed = false;
-    this.caller = undefined;
-    this.given = undefined;
-    this.overridden = undefined;
-    this.rewrites = undefined;
-    this.modelSet = false;
-    this.outputLimit = undefined;
   }
 }
 

@@ -25,12 +25,7 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
 
   /** @internal */
   constructor(run: RunPort, scope: Scope, of: ToolCallSubject, input: ToolInput<Args>, call: SeamCall) {
-    super();
-    this._run = run;
-    this._position = -1;
-    this._scope = scope;
-    this._call = call;
-    this._extra = undefined;
+    super(run, scope, call);
     this.result = undefined;
     this.blocked = false;
     this.skip = false;

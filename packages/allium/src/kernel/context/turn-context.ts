@@ -18,12 +18,7 @@ export class TurnContext extends Context implements PublicTurnContext {
     toolResults: readonly ToolMessage[],
     more: boolean,
   ) {
-    super();
-    this._run = run;
-    this._position = -1;
-    this._scope = run.scope;
-    this._call = run.call;
-    this._extra = undefined;
+    super(run, run.scope, run.call);
     this.message = message;
     this.toolResults = Object.freeze(toolResults);
     this.more = more;
