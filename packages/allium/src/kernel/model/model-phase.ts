@@ -17,6 +17,7 @@ import {
 } from '../messages/messages.js';
 import * as rules from '../plan/rules.js';
 import { controlKind, type RestartTurn, StopRun } from '../protocol/signals.js';
+import type { Awaitable } from '../protocol/store.js';
 import { callModel } from './model-call.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { type Answer, type Decided, writeAnswer } from './write-answer.js';
@@ -30,7 +31,8 @@ export async function modelPhase(run: ModelRun): Promise<Answer> {
       const response = await respond(ctx);
       // Guards that judge the input beside the model call have to allow it before anything comes of the answer.
       if (run.pendingInput) await run.pendingInput.allowed();
-      return await writeAnswer(ctx, await decide(ctx, response));
+      const decided = decide(ctx, response);
+      return await writeAnswer(ctx, decided instanceof Promise ? await decided : decided);
     } catch (error) {
       live = await recover(ctx, run.pendingInput ? await run.pendingInput.endedBy(error) : error);
     }
@@ -90,18 +92,24 @@ async function transform(run: ModelRun, ctx: Calling): Promise<void> {
   ctx._call.given = ctx._request;
 }
 
-/** Guards judge the response, and `afterModelResponse` says what comes of it. */
-async function decide(ctx: Calling, given: ModelResponse): Promise<Decided> {
+/** Guards judge the response, and `afterModelResponse` says what comes of it. Waits only where one of them does. */
+function decide(ctx: Calling, given: ModelResponse): Awaitable<Decided> {
+  const shown = ctx._call.live!.finish(given, ctx);
+  return shown instanceof Promise ? shown.then((response) => judged(ctx, response)) : judged(ctx, shown);
+}
+
+function judged(ctx: Calling, response: ModelResponse): Awaitable<Decided> {
+  const { _run: run, _call: call, forceContinue } = ctx;
+  call.check();
+  if (run.plan.rules.afterModelResponse.length > 0) return askHooks(ctx, response);
+  if (ctx._state) run.cells.stage(ctx._state);
+  return { response, forceContinue, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
+}
+
+async function askHooks(ctx: Calling, response: ModelResponse): Promise<Decided> {
   const { _run: run, _call: call, forceContinue } = ctx;
   const live = call.live!;
-  const shown = live.finish(given, ctx);
-  const response = shown instanceof Promise ? await shown : shown;
-  call.check();
   const hooks = run.plan.rules.afterModelResponse;
-  if (hooks.length === 0) {
-    if (ctx._state) run.cells.stage(ctx._state);
-    return { response, forceContinue, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
-  }
   // Guards have judged it. An edit in place would get past them.
   freezeMessage(response);
   const message = Object.freeze({ ...response, id: live.messageId });
