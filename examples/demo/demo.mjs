@@ -68,7 +68,7 @@ print(
   npx allium sessions ${config}
   npx allium chat ${config}
 
-The agent is ${here(loaded.file)}, its middleware ${here(join(loaded.dir, 'no-email.mjs'))}.
+The agent is ${here(loaded.file)}. Its guard "pii" is one of @allium/guardrails.
 README.md goes from here to a middleware of your own, docs/guide/command-line.md has every command.`,
 );
 

@@ -11,6 +11,15 @@ import {
 } from 'allium';
 import { hashText, kinds } from 'allium/kit';
 
+/**
+ * Option of guardrails whose judge may run beside the first model call: nothing is released and no tool runs until it has
+ * spoken, and a refusal aborts the call. Only for `on: ['input']`.
+ */
+export const PARALLEL_FIELD = {
+  /** Judge the input beside the first model call, instead of before it. Only for `on: ['input']`. @default false */
+  parallel: kinds.flag,
+};
+
 /** Options of every guardrail that asks a model. */
 export const JUDGE_FIELDS = {
   /** How long the model may take, in milliseconds. What takes longer counts as unclear. @default 15000 */

@@ -1,6 +1,7 @@
 /** A guardrail of your own, in ten lines. */
 import type { Awaitable, GuardContext, GuardSubject, Middleware, Model, Span, Verdict, Window } from 'allium';
 import { checkFields, invalidOption, isThenable, kinds, type OptionsOf } from 'allium/kit';
+import { PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 
 /** What a check says of a text: spans that may not pass, `true` or a reason if none of it may, nothing if all is well. */
@@ -20,6 +21,7 @@ const OPTIONS = {
     kinds.func<(subject: GuardSubject, ctx: GuardContext) => Awaitable<Verdict | boolean | string | void>>(),
   /** How much streamed text waits for `check`: `window(n)` catches every match of up to n characters. @default 'full' */
   hold,
+  ...PARALLEL_FIELD,
   /** Stands where a span was cut. @default '[redacted]' */
   replacement: kinds.text,
   /** Models that `judge` asks through `ctx.context.generate()`. */
@@ -45,6 +47,7 @@ export function guardrail(options: GuardrailOptions): Middleware {
     { kind: 'guardrail', more: models.length > 0 ? { extraLlmCalls: () => models } : {} },
     {
       hold: options.hold ?? 'full',
+      ...(options.parallel && { parallel: true }),
       ...(replacement !== undefined && { replacement }),
       ...(check && { find: (text, ctx) => spansOf(check(text, ctx), text) }),
       ...(judge && {

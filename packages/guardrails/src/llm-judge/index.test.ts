@@ -1,4 +1,4 @@
-import { Agent } from 'allium';
+import { Agent, type Model } from 'allium';
 import { failWith, fakeClock, hang, scriptedModel, testMiddleware, text } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { llmJudge } from './index.js';
@@ -96,6 +96,39 @@ describe('llm-judge', () => {
     expect(systemPrompt).not.toContain(input);
     expect(input).not.toContain(markOf(systemPrompt));
     expect(JSON.stringify(messages)).toContain('text begins');
+  });
+
+  it('judges beside the first model call, and keeps its answer back until it has spoken', async () => {
+    const order: string[] = [];
+    const judge = (allowed: boolean): Model => ({
+      provider: 'test',
+      id: 'judge',
+      async *stream({ systemPrompt }) {
+        await new Promise((resolve) => setImmediate(resolve));
+        order.push('judge');
+        const said = { mark: markOf(systemPrompt), allowed, reason: 'It is medical advice.' };
+        yield { type: 'text', text: JSON.stringify(said) };
+        yield { type: 'finish', reason: 'stop', usage: { inputTokens: 1, outputTokens: 1 } };
+      },
+    });
+    const run = (allowed: boolean) => {
+      const model = scriptedModel([
+        () => {
+          order.push('model');
+          return text('Fine.');
+        },
+      ]);
+      const middleware = [llmJudge({ model: judge(allowed), policy, parallel: true })];
+      return new Agent({ model, middleware }).run('Which pills?');
+    };
+    expect((await run(true)).text).toBe('Fine.');
+    expect(order).toEqual(['model', 'judge']);
+    const refused = await run(false);
+    expect(refused).toMatchObject({
+      status: 'stopped',
+      text: '',
+      stop: { message: 'It is medical advice.' },
+    });
   });
 
   it.each([

@@ -1,12 +1,13 @@
 /** A second model decides whether a text is allowed. */
 import type { Middleware, Model } from 'allium';
 import { checkFields, kinds, type OptionsOf } from 'allium/kit';
-import { JUDGE_FIELDS, judged } from '../asking/judge.js';
+import { JUDGE_FIELDS, judged, PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 
 const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
+  ...PARALLEL_FIELD,
   /** Judges. It is asked through `ctx.generate()`, so it counts in budgets and limits of the run. */
   model: kinds.required(kinds.methods<Model>('stream')),
   /** What is allowed and what is not, in words. */
@@ -24,16 +25,17 @@ export type LlmJudgeOptions = OptionsOf<typeof OPTIONS>;
  */
 export function llmJudge(options: LlmJudgeOptions): Middleware {
   checkFields('llmJudge()', OPTIONS, options);
-  const { model, policy, timeoutMs, onUnclear, clock } = options;
+  const { model, policy, timeoutMs, onUnclear, clock, parallel = false } = options;
   return guardrailOf(
     options,
     {
       kind: 'llm-judge',
-      points: ['input', 'final'],
+      points: parallel ? ['input'] : ['input', 'final'],
       action: 'block',
       more: { extraLlmCalls: () => [model] },
     },
     {
+      ...(parallel && { parallel }),
       judge: (subject, ctx) =>
         judged(subject, ctx, { model, policy, kind: 'policy', timeoutMs, onUnclear, clock }),
     },

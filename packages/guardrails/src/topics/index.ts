@@ -1,7 +1,7 @@
 /** Keeps a conversation to some topics, or away from others. */
 import type { Middleware, Model } from 'allium';
 import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
-import { JUDGE_FIELDS, judged } from '../asking/judge.js';
+import { JUDGE_FIELDS, judged, PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 import { wordPattern } from '../scan/patterns.js';
 
@@ -13,6 +13,7 @@ const topicList = kinds.either(kinds.names, kinds.recordOf(kinds.names)) as Kind
 const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
+  ...PARALLEL_FIELD,
   /** A text must be about one of these. */
   allow: topicList,
   /** A text may not be about one of these. */
@@ -31,7 +32,7 @@ export type TopicsOptions = OptionsOf<typeof OPTIONS>;
  */
 export function topics(options: TopicsOptions): Middleware {
   checkFields('topics()', OPTIONS, options);
-  const { allow, deny, model, timeoutMs, onUnclear, clock } = options;
+  const { allow, deny, model, timeoutMs, onUnclear, clock, parallel = false } = options;
   if (allow === undefined && deny === undefined)
     throw invalidOption('deny', 'topics, unless `allow` has some', deny);
   const own = { kind: 'topics', points: ['input'], action: 'block' } as const;
@@ -44,6 +45,7 @@ export function topics(options: TopicsOptions): Middleware {
       options,
       { ...own, more: { extraLlmCalls: () => [model] } },
       {
+        ...(parallel && { parallel }),
         judge: (subject, ctx) =>
           judged(subject, ctx, { model, policy, kind: 'off-topic', timeoutMs, onUnclear, clock }),
       },
