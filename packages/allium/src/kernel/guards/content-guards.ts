@@ -25,10 +25,7 @@ import type { ToolResult } from '../protocol/tool.js';
 import { isSame, judge, type Left, redact, skipOrThrow } from './guards.js';
 import type { Refusal } from './refusal.js';
 
-/**
- * A message as the guards of a point leave it. All it says is judged: what was thought and called as well. With details
- * it is as in results of tools.
- */
+/** A message as the guards of a point leave it. All of its text is judged, thinking, calls and details included. */
 export async function judgeMessage(
   point: 'input' | 'request',
   message: Message,
@@ -57,10 +54,7 @@ export async function judgeMessage(
   return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
 }
 
-/**
- * A message that waits to be judged, as it is told of meanwhile: as far as guards that can answer at once allow it,
- * otherwise without what it says.
- */
+/** How a message that waits to be judged is shown meanwhile: without what `find` finds, or empty if a guard has a judge. */
 export function unjudged(message: Message, ctx: Context): Message {
   const guards = ctx.plan.guards.input;
   if (guards.length === 0) return message;
@@ -90,7 +84,7 @@ function searchable(message: Message): Message {
   return isSame(content, message.content) ? message : { ...message, content };
 }
 
-/** Nobody can search a value that has no JSON, or is too deep to be written: it goes. */
+/** A value that isn't JSON, or is nested too deep, can't be searched, so it is removed. */
 export function readable(part: ProviderContent): ProviderContent {
   return part.value === undefined || asJson(part.value) !== undefined ? part : { ...part, value: null };
 }
@@ -113,7 +107,7 @@ function textsOfPart(part: Part): readonly string[] {
   }
 }
 
-/** What content says, as its readers read it: its text is one text and its thinking another, whatever stands between. */
+/** The texts of content, as readers join them: all of its text is one text, and all of its thinking another. */
 function saidIn(content: readonly Part[]): Gathered {
   const strings: string[] = [];
   const keys: unknown[] = [];
@@ -144,7 +138,7 @@ function redactedContent(
 function withPartTexts(part: Part, texts: readonly string[], role: Message['role']): Part {
   switch (part.type) {
     case 'text':
-      // What an application noted on a message of its own is its own business.
+      // Metadata of the application's own messages is not ours to remove.
       return { ...(role === 'assistant' ? withoutMetadata(part) : part), text: texts[0]! };
     case 'thinking':
       return withheldThinking(part, texts[0]!);
@@ -160,7 +154,7 @@ function withPartTexts(part: Part, texts: readonly string[], role: Message['role
   }
 }
 
-/** A judge put one text in the place of all that the message says. Calls stay, or their results would answer nobody. */
+/** A judge replaced all text of the message. Calls stay, because their results need them. */
 function rewrittenContent(message: Message, text: string): readonly Part[] {
   let rest = text;
   const content = message.content.flatMap((part): Part | readonly Part[] => {
@@ -174,13 +168,13 @@ function rewrittenContent(message: Message, text: string): readonly Part[] {
   return rest === '' ? content : [{ type: 'text', text: rest }, ...content];
 }
 
-/** Thinking with other text. The provider's seal is on the old one, so this can never be sent back. */
+/** Thinking with other text. The signature was for the old text, so this can't be sent back. */
 export function withheldThinking(part: ThinkingContent, text: string): ThinkingContent {
   const { signature: _, ...rest } = withoutMetadata(part);
   return { ...rest, text, redacted: true };
 }
 
-/** What a provider notes on a block is about the block as it was, and may quote it. */
+/** A provider's metadata describes the block as it was, and may quote it. */
 export function withoutMetadata<P extends AssistantContent>({
   metadata: _,
   ...part
@@ -189,8 +183,8 @@ export function withoutMetadata<P extends AssistantContent>({
 }
 
 /**
- * A result as the guards leave it. Its details are searched like its text; where a judge rewrote or refused the
- * text they go, because nobody knows what of it they repeat.
+ * A result as the guards leave it. Its details are searched like its text. If a judge rewrote or refused the text, they are
+ * removed, because they may repeat it.
  */
 export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Promise<ToolResult> {
   const guards = ctx.plan.guards['tool-result'];
@@ -215,8 +209,8 @@ function withheld({ reason }: Refusal): ToolResult {
 }
 
 /**
- * Progress of a tool, as far as guards that can answer at once allow it; otherwise nothing is shown. `quiet`: it is told
- * only where somebody watches, so nothing but what they see may depend on it.
+ * Progress of a tool without what `find` finds. If a guard refuses it or has a judge, nothing is shown. `quiet`: events of a
+ * child exist only where somebody watches, so nothing else may come of them.
  */
 export function judgeUpdate(
   content: readonly ToolContent[],
@@ -250,7 +244,7 @@ function withPlainArguments(key: string, value: unknown): unknown {
   return read ? JSON.stringify(read.args) : unescaped(value);
 }
 
-/** Probabilities of tokens spell the whole text out, in pieces that no guard knows. */
+/** Log probabilities spell out the whole text, token by token, where no guard would find it. */
 const SPELLS = /logprobs/i;
 
 function withoutSpelling(key: string, value: unknown): unknown {
@@ -258,8 +252,8 @@ function withoutSpelling(key: string, value: unknown): unknown {
 }
 
 /**
- * A response with what guards left of its content. Its metadata may quote what is gone, so it is searched too. Where a
- * judge wrote anew nobody knows what quotes it, and no text of it stays. Numbers do: adapters count by them.
+ * A response with what guards left of its content. Its metadata may quote what is gone, so it is searched too. If a judge
+ * rewrote the content, all texts of the metadata are removed. Numbers stay, since adapters need them.
  */
 export function withContent<R extends ModelResponse>(
   points: readonly GuardPoint[],
@@ -283,7 +277,7 @@ export function withContent<R extends ModelResponse>(
   return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
 }
 
-/** The part without metadata that guards object to: what is left of it could not be told from what a provider wrote. */
+/** The part, without its metadata if a guard finds something there: half of it would look like the provider's own. */
 export function withCleanMetadata(part: AssistantContent, point: GuardPoint, ctx: Context): AssistantContent {
   if (part.metadata === undefined || ctx.plan.guards[point].length === 0) return part;
   const given = asJson(part.metadata);

@@ -29,9 +29,9 @@ export interface Left {
 /** What the guards of a point made of some texts. */
 export interface Judged extends Left {
   readonly changed: boolean;
-  /** A judge wrote them anew, so nobody knows what else repeats what is gone. */
+  /** A judge rewrote them, so nobody knows what else repeats the old text. */
   readonly rewritten: boolean;
-  /** Of a call, as they are now. */
+  /** The arguments of a call, as they are now. */
   readonly args: unknown;
   readonly ask?: { readonly request: Request; readonly by: string };
 }
@@ -39,9 +39,9 @@ export interface Judged extends Left {
 type Subject = Omit<GuardSubject, 'text' | 'media'>;
 
 /**
- * Judges complete texts: each guard in list order sees what the one before it let through. Deny beats ask beats
- * rewrite beats allow. What is refused is not shown at all, so nobody looks further; except for a call, which
- * stays in the history: there the guards that follow still clean its arguments.
+ * Judges complete texts. Each guard, in list order, sees what the one before it let through. Deny beats ask beats rewrite
+ * beats allow. A refusal ends the judging, since nothing of the text is shown. A refused call stays in the history, so there
+ * the guards that follow still clean its arguments.
  */
 export async function judge(
   guards: readonly PlannedGuard[],
@@ -132,8 +132,8 @@ function mediaOf({ message, result }: Subject): GuardSubject['media'] {
 type Part = Message['content'][number];
 
 /**
- * What a judge is given: the context under its own name, with the same state. Model calls it makes are not judged
- * in turn, or a guard that asks a model would ask it about its own answers for ever.
+ * The context for a judge, under its own name and with the same state. Its model calls are not judged, or a guard that asks
+ * a model would be asked about that answer, forever.
  */
 function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   const fork =
@@ -155,8 +155,8 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
 }
 
 /**
- * The message of an error, as notes, events and log lines may show it. If a guard objects to it, or cannot say at once, only
- * the kind of the error is told: a message may quote what guards take out everywhere else.
+ * The message of an error, for notes, events and log lines. It may quote what guards remove elsewhere, so if a guard finds
+ * something in it, or has a judge and can't say at once, only the kind of the error is told.
  */
 export function toldError(error: unknown, ctx: PublicContext): string {
   const own = internal(ctx);
@@ -244,7 +244,7 @@ export function spansOf(
   from: number,
   context: Context,
 ): readonly Span[] {
-  // It answers at once: meanwhile what it does with the context is done in its name.
+  // What it does with the context counts as its own.
   const { _position: position } = context;
   context._position = planned.position;
   try {
@@ -265,7 +265,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
     return;
   }
-  // Its message may quote what it judged, so it is told to the caller only, as the cause.
+  // The error may quote what was judged, so only the caller gets it, as the cause.
   const why = error instanceof WrongReturn ? `: ${error.told}` : '.';
   const told = `Guard "${name}" failed, so nothing more was released${why}`;
   const failure = new AlliumError('GUARD_FAILED', told, { cause: error });
@@ -275,10 +275,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
   throw failure;
 }
 
-/**
- * A guard that broke ends the run: a layer that swallows the error or tries again gets no further. Not so what it did in
- * an attempt that was given up.
- */
+/** A guard that broke ends the run, even if a layer swallows its error or retries. In an abandoned attempt it doesn't count. */
 export function latching<T>(ctx: Context, work: () => T): T {
   const latch = (error: unknown): never => {
     ctx._latch(error, attribution(error)?.middleware);

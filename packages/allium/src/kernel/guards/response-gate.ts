@@ -71,10 +71,10 @@ function streamable(table: GuardTable, type: Kind): boolean {
   );
 }
 
-/** A guard objects to text that streams. Whether that counts is known when the layers have agreed on a response. */
+/** A guard objects to text while it streams. It only counts if the layers choose this response. */
 export class Objection extends Error {}
 
-/** A refusal is thrown as StopRun, a broken guard as GUARD_FAILED. Both are latched, at the end of the stream. */
+/** Throws refusals as control signals and broken guards as GUARD_FAILED. Both are latched at the end of the stream. */
 export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
   private readonly calls: CallVerdicts = new Map();
@@ -91,7 +91,7 @@ export class ResponseGate {
 
   constructor(
     private readonly ctx: Context,
-    /** Others may yet take the place of the response: until its end an Objection is thrown, and nothing is latched. */
+    /** Layers may still replace the response: until its end an Objection is thrown and nothing is latched. */
     private streaming: boolean,
     /** Takes what leaves the ring while the response streams. */
     private readonly released: (type: Kind, block: number, text: string) => void,
@@ -133,7 +133,7 @@ export class ResponseGate {
     const content: AssistantContent[] = this.anew === undefined ? [] : [{ type: 'text', text: this.anew }];
     const calls: CallVerdicts = new Map();
     for (const [index, given] of response.content.entries()) {
-      // Nobody knows what of the old text it repeats.
+      // It may repeat the old text.
       if (given.type === 'provider' && this.rewritten) continue;
       const said = this.calls.get(index);
       if (said) calls.set(content.length, said);
@@ -162,7 +162,7 @@ export class ResponseGate {
     return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
   }
 
-  /** A model also chooses the id of a call, and a name where there is no such tool: a call without an id is given one. */
+  /** The model also makes up ids, and sometimes names of tools. A call without an id gets another one. */
   private named(call: ToolCall): ToolCall {
     const { ctx } = this;
     if (this.table['tool-args'].length === 0) return call;

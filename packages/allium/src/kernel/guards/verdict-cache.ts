@@ -1,6 +1,6 @@
 /**
- * What guards have said of a call, so that nothing is judged twice in it, and what layers get to see because of it. Apart
- * for each call: the same object may be fine as the answer to one and not to another.
+ * Remembers the verdicts of a model or tool call, so that nothing is judged twice, and gives sinks the guarded view. Kept
+ * per call, because the same object may pass as the answer to one call and not to another.
  */
 
 import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
@@ -19,7 +19,7 @@ export class Judgements {
   /** What transforms made of responses, by the content they were made from. */
   stages: WeakMap<ModelResponse['content'], Stage> | undefined;
   private gate: RequestGate | undefined;
-  /** The call a result has passed the guards in. Made when it is first needed: too dear for every run. */
+  /** In which call a result has passed the guards. Made on first use. */
   private passed: WeakMap<ToolResult, SeamCall> | undefined;
 
   constructor(private readonly run: RunPort) {}
@@ -30,7 +30,7 @@ export class Judgements {
     return this.gate;
   }
 
-  /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
+  /** A result as a layer gets it from further in: after its transforms, and for a sink after the guards. */
   view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown> {
     if (ctx.seam === 'model') {
       const model = ctx as ModelContext;
@@ -76,7 +76,7 @@ export class Judgements {
     return { response: asJudged(response, judged, ctx), calls: judged.calls };
   }
 
-  /** What guards left of a response has passed them. */
+  /** What guards left of a response need not be judged again. */
   remember(judged: JudgedContent, call: SeamCall): void {
     judgedIn(call).set(judged.content, Promise.resolve(judged));
   }
