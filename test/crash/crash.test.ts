@@ -38,7 +38,7 @@ describe('the crash harness', () => {
   it('D1, D3, D4, D12 finds nothing lost, doubled or repeated, wherever a process is killed or comes back', async () => {
     const { code, stderr, counts } = await crash('--quick');
     expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0 });
-    expect(code).toBe(0);
+    expect(code, stderr).toBe(0);
     const phases = [
       ...KINDS.flatMap((kind) => [`before ${kind}`, `after ${kind}`]),
       'before effect',
@@ -68,7 +68,7 @@ describe('the crash harness', () => {
       only,
     );
     for (const kind of found) expect(counts[kind], stderr).toBeGreaterThan(0);
-    expect(code).toBe(1);
+    expect(code, stderr).toBe(1);
   });
 
   it('has nothing to say against the same few kills without a saboteur', async () => {
@@ -83,7 +83,7 @@ describe('the crash harness', () => {
       'after (effect|tool_finished)|revived before run_end',
     );
     expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0 });
-    expect(code).toBe(0);
+    expect(code, stderr).toBe(0);
   });
 
   it.each(['slow', 'late', 'silent'])('a store that is %s does no harm', async (trouble) => {
@@ -100,7 +100,7 @@ describe('the crash harness', () => {
       'after (effect|tool_finished)|revived before run_end',
     );
     expect(counts, stderr).toMatchObject({ lost: 0, doubled: 0, repeatedEffects: 0, broken: 0 });
-    expect(code).toBe(0);
+    expect(code, stderr).toBe(0);
   });
 
   it('survives half a line in the files that its victims write', () => {
@@ -126,6 +126,6 @@ describe('the crash harness', () => {
       '2',
     );
     expect(counts, stderr).toMatchObject({ kills: 0 });
-    expect(code).toBe(1);
+    expect(code, stderr).toBe(1);
   });
 });

@@ -196,15 +196,13 @@ describe('postgresStore', () => {
         }
       }
     })();
-    const until = Date.now() + 20_000;
-    while (cuts < 10 && Date.now() < until) {
+    while (cuts < 10) {
       await killer.query(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'victim' AND state = 'active'",
       );
     }
     done = true;
     await appending;
-    expect(cuts).toBeGreaterThanOrEqual(10);
     expect(confirmed).toBeGreaterThan(0);
     await killer.end();
     await store.close?.();
@@ -376,19 +374,22 @@ describe('a table that somebody has locked', () => {
     });
     const session = agent.session(id);
     const stream = session.stream('go');
+    let unlocked: Promise<unknown> | undefined;
     const ended = (async () => {
       for await (const event of stream)
         if (event.type === 'tool_execution_start') {
           // Reads stay quick, writes wait.
           await locker.query('BEGIN; LOCK TABLE allium.sessions IN SHARE MODE');
-          setTimeout(() => void locker.query('COMMIT'), lockMs);
+          unlocked = new Promise((resolve) => setTimeout(() => resolve(locker.query('COMMIT')), lockMs));
           await session.abort('enough');
           break;
         }
       return stream.result;
     })();
     await expect(ended).rejects.toMatchObject({ code: 'ABORTED' });
-    await new Promise((resolve) => setTimeout(resolve, lockMs + 200));
+    await unlocked;
+    // What waited for the lock is written now.
+    await new Promise((resolve) => setTimeout(resolve, 200));
     const entries = await store.read(id, 1);
     const answered = entries.flatMap((entry) =>
       entry.type === 'tool_finished' ? [entry.message.toolCallId] : [],

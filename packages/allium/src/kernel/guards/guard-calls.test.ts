@@ -169,23 +169,22 @@ describe('what an abort or a failure leaves is the same for all, watched or not'
   });
 
   it('in a block that had ended: nothing of it waits any more', async () => {
+    const said = [
+      { type: 'text', text: 'I will look that up in the register.' },
+      { type: 'tool-call', id: 'a', name: 'f', arguments: '{}' },
+      { type: 'text', text: 'And a second block of text.' },
+    ] as const;
     const kept = await left((abort) => ({
-      model: scriptedModel([
-        hang(
-          'I will look that up in the register.',
-          { type: 'tool-call', id: 'a', name: 'f', arguments: '{}' },
-          'And a second block of text.',
-        ),
-      ]),
-      middleware: [
-        held({}),
-        {
-          name: 'aborts',
-          beforeModel() {
-            setTimeout(abort, 20);
-          },
+      model: {
+        ...scriptedModel([]),
+        async *stream(request, options) {
+          yield* said;
+          // All of it has been taken in.
+          setImmediate(abort);
+          yield* scriptedModel([hang()]).stream(request, options);
         },
-      ],
+      },
+      middleware: [held({})],
     }));
     expect(kept).toEqual(
       MODES.map(() => ['aborted', ['I will look that up in the register.', 'And a second bloc']]),
