@@ -99,8 +99,16 @@ export class SignalCarrier {
 
   constructor(scope: Scope) {
     this.#scope = scope;
-    Object.defineProperty(this, 'signal', { get: () => this.#made().signal, enumerable: true });
+    Object.defineProperty(this, 'signal', SignalCarrier.#signal);
   }
+
+  /** One getter for all of them: with one of its own, each would be a shape of its own to the engine. */
+  static readonly #signal: PropertyDescriptor & ThisType<SignalCarrier> = {
+    get() {
+      return this.#made().signal;
+    },
+    enumerable: true,
+  };
 
   /** Aborts this call only: the scope goes on. */
   abort(reason: unknown): void {

@@ -44,7 +44,14 @@ export async function callModel(ctx: Calling): Promise<ModelResponse> {
     hold?.release();
     throw error;
   }
-  return new ModelCall(ctx, messages, price, reservation, hold).run();
+  const call = new ModelCall(ctx, messages, price, reservation, hold);
+  try {
+    await call.read();
+    return call.complete();
+  } catch (error) {
+    call.failed(error);
+    throw error;
+  }
 }
 
 /** One attempt. */
@@ -68,21 +75,7 @@ class ModelCall {
     ctx._call.workBegins();
   }
 
-  async run(): Promise<ModelResponse> {
-    const { _call: call } = this.ctx;
-    try {
-      await this.read();
-      const response = this.complete();
-      call.workEnded(true);
-      return response;
-    } catch (error) {
-      this.failed(error);
-      call.workEnded(false);
-      throw error;
-    }
-  }
-
-  private read(): Promise<void> {
+  read(): Promise<void> {
     const { ctx, raw, messages } = this;
     const { _run: run, _call: call } = ctx;
     const settings = capped(capped(ctx.settings, this.reservation), this.hold);
@@ -111,7 +104,7 @@ class ModelCall {
     };
   }
 
-  private complete(): ModelResponse {
+  complete(): ModelResponse {
     const { raw, stages, ctx } = this;
     const response = raw.response();
     if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeMessage(response);
@@ -124,10 +117,11 @@ class ModelCall {
       const told = toldInPart(usage);
       this.settle(usage, told && this.untold(usage, told));
     }
+    ctx._call.workEnded(true);
     return response;
   }
 
-  private failed(error: unknown): void {
+  failed(error: unknown): void {
     const { ctx, raw, stages, live } = this;
     try {
       if (!isControl(error)) {
@@ -141,6 +135,7 @@ class ModelCall {
     } catch {
       // The caller hears of what failed first.
     }
+    ctx._call.workEnded(false);
   }
 
   /** The model didn't report usage. A limit has to hold all the same; without one nobody needs to guess. */

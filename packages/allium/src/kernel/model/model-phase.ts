@@ -32,7 +32,8 @@ export async function modelPhase(run: ModelRun): Promise<Answer> {
       // Guards that judge the input beside the model call have to allow it before anything comes of the answer.
       if (run.pendingInput) await run.pendingInput.allowed();
       const decided = decide(ctx, response);
-      return await writeAnswer(ctx, decided instanceof Promise ? await decided : decided);
+      const answer = writeAnswer(ctx, decided instanceof Promise ? await decided : decided);
+      return answer instanceof Promise ? await answer : answer;
     } catch (error) {
       live = await recover(ctx, run.pendingInput ? await run.pendingInput.endedBy(error) : error);
     }

@@ -1,5 +1,6 @@
 /** The answer of a turn, as it is written and told. */
 
+import type { CallVerdicts } from '../context/run-port.js';
 import { failedStream } from '../guards/assemble.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
 import { stamped } from '../inbox/incoming.js';
@@ -13,7 +14,7 @@ import {
 } from '../messages/messages.js';
 import { modelName } from '../messages/model.js';
 import type * as rules from '../plan/rules.js';
-import { ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { notWhole } from './finish-reasons.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { startsWith } from './tool-starts.js';
@@ -32,24 +33,29 @@ export interface Answer extends Decided {
 }
 
 /** Writes the message and what guards said of its calls, which they could not say again after a crash; then tells of it. */
-export async function writeAnswer(ctx: Calling, decided: Decided): Promise<Answer> {
+export function writeAnswer(ctx: Calling, decided: Decided): Awaitable<Answer> {
   const { _run: run } = ctx;
   const { response } = decided;
-  const { runId, sessionId, plan } = run;
   // Whoever answered in the place of the model may have failed too.
   if (response.stopReason === 'error') throw failedStream(response.model ?? modelName(ctx.model));
-  const { calls } =
-    plan.guards['tool-args'].length > 0
-      ? await run.judgements.response(response, ctx)
-      : { calls: NO_VERDICTS };
+  if (run.plan.guards['tool-args'].length === 0) return write(ctx, decided, NO_VERDICTS);
+  return run.judgements.response(response, ctx).then(({ calls }) => write(ctx, decided, calls));
+}
+
+function write(ctx: Calling, decided: Decided, calls: CallVerdicts): Awaitable<Answer> {
+  const { _run: run } = ctx;
+  const { response, forceContinue, inject, decision, by, why } = decided;
+  const { runId, sessionId } = run;
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
   const paid = run.claimUsage(response.usage);
   const message = messageOf(ctx, response, paid?.usage ?? NO_USAGE);
   const entry = entryOf(ctx, decided, message, paid?.costUsd);
   const wait = run.append(calls.size === 0 ? [entry] : [entry, ...verdictEntries(ctx, message, calls)]);
-  if (wait) await wait;
-  if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
-  return { ...decided, message, ctx };
+  const tell = (): Answer => {
+    if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
+    return { response, forceContinue, inject, decision, by, why, message, ctx };
+  };
+  return wait ? wait.then(tell) : tell();
 }
 
 function messageOf(ctx: Calling, response: ModelResponse, usage: Usage): AssistantMessage {
@@ -107,7 +113,8 @@ type Content = AssistantMessage['content'];
 
 function withCallIds(run: ModelRun, given: Content, messageId: string): Content {
   let content = given;
-  for (const [block, part] of given.entries()) {
+  for (let block = 0; block < given.length; block++) {
+    const part = given[block]!;
     if (part.type !== 'tool-call') continue;
     const id = run.state.callId(typeof part.id === 'string' ? part.id : '', messageId, block, given);
     if (id !== part.id) content = content.with(block, { ...part, id });

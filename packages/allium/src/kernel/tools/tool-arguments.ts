@@ -9,7 +9,7 @@ import { copyOf } from '../lib/frozen-json.js';
 import { callHash, canonical, hash } from '../lib/hash.js';
 import { untilAborted } from '../lib/scope.js';
 import { deepFreeze } from '../messages/messages.js';
-import { describeIssues, type SchemaResult } from '../messages/standard-schema.js';
+import { describeIssues, type SchemaIssue, type SchemaResult } from '../messages/standard-schema.js';
 import { resolveToolCall } from '../plan/rules.js';
 import { tooLarge } from '../protocol/limits.js';
 import type { Awaitable } from '../protocol/store.js';
@@ -17,8 +17,12 @@ import type { Tool } from '../protocol/tool.js';
 import type { Call, CallBatch } from './tool-call.js';
 
 /** Resolves, parses and validates a call. Whatever is wrong with it becomes a result that the model can act on. */
-export async function prepare(call: Call): Promise<void> {
-  if (call.run.plan.rules.resolveToolCall.length > 0) await call.closed(() => resolve(call));
+export function prepare(call: Call): Awaitable<void> {
+  if (call.run.plan.rules.resolveToolCall.length === 0) return parse(call);
+  return call.closed(() => resolve(call)).then(() => parse(call));
+}
+
+function parse(call: Call): Awaitable<void> {
   if (call.pending || call.result) return;
   const { tool, toolCall } = call.ctx;
   const denied = call.guardVerdict?.deny;
@@ -37,11 +41,15 @@ export async function prepare(call: Call): Promise<void> {
     const problem = `The arguments of "${tool.name}" are not valid JSON: ${messageOf(error)}. Send one JSON object.`;
     return call.refuse(problem);
   }
-  try {
-    const problem = await validate(call.ctx, raw, raw);
+  const judged = (problem: string | undefined): void => {
     if (!problem) return;
     call.refuse(problem);
     call.misfit = true;
+  };
+  try {
+    const problem = validate(call.ctx, raw, raw);
+    if (problem instanceof Promise) return problem.then(judged).catch((error) => call.failed(error));
+    judged(problem);
   } catch (error) {
     call.failed(error);
   }
@@ -101,28 +109,37 @@ export async function finalArguments(ctx: ToolContext): Promise<unknown> {
  * Validates raw arguments into the context, or returns what is wrong with them. Parsed values are never parsed again.
  * The schema gets a copy that it may write to: some schemas do.
  */
-export async function validate(
+export function validate(
   ctx: ToolContext,
   raw: unknown,
   given: unknown = copyOf(raw),
-): Promise<string | undefined> {
-  const tool = ctx.tool!;
+): Awaitable<string | undefined> {
   const checked = check(ctx, given);
-  const result = isThenable(checked) ? await checked : checked;
-  if (result?.issues) {
-    const originals = originalArguments(ctx, raw);
-    if (originals === raw || (await check(ctx, originals)).issues)
-      return `Invalid arguments for "${tool.name}":\n${describeIssues(result.issues)}`;
-    // A placeholder need not fit the schema if its original does: that is what the tool gets.
-    ctx._take(raw, deepFreeze(copyOf(raw)));
-    return undefined;
-  }
+  return isThenable(checked) ? checked.then((result) => take(ctx, raw, result)) : take(ctx, raw, checked);
+}
+
+function take(ctx: ToolContext, raw: unknown, result: SchemaResult<unknown>): Awaitable<string | undefined> {
+  const tool = ctx.tool!;
+  if (result?.issues) return misfit(ctx, raw, result.issues);
   if (result?.value === undefined && !(isRecord(result) && 'value' in result))
     throw new AlliumError(
       'INVALID_TOOL',
       `Tool "${tool.name}" has a wrong \`input\`. Its validate() returned ${shown(result)}. Return { value } or { issues }.`,
     );
   ctx._take(raw, deepFreeze(result.value));
+  return undefined;
+}
+
+/** What is wrong. A placeholder need not fit the schema if its original does: that is what the tool gets. */
+async function misfit(
+  ctx: ToolContext,
+  raw: unknown,
+  issues: readonly SchemaIssue[],
+): Promise<string | undefined> {
+  const originals = originalArguments(ctx, raw);
+  if (originals === raw || (await check(ctx, originals)).issues)
+    return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(issues)}`;
+  ctx._take(raw, deepFreeze(copyOf(raw)));
   return undefined;
 }
 

@@ -85,7 +85,10 @@ export class ToolBatch implements CallBatch {
     try {
       if (!this.verdicts) this.checkResumed();
       const allowed = run.toolCallsLeft();
-      for (const call of open) await this.prepare(call, allowed);
+      for (const call of open) {
+        const wait = this.prepare(call, allowed);
+        if (wait) await wait;
+      }
       if (needsApproval(run)) {
         // A call in doubt doesn't run, so nobody is asked whether it may.
         for (const call of open) call.result ??= this.doubt(call);
@@ -148,7 +151,9 @@ export class ToolBatch implements CallBatch {
     try {
       if (!result) {
         const work = this.goIn(call);
-        result = (work instanceof Promise ? await this.runner.supervise(work) : work) as ToolResult;
+        // Without layers nothing but the tool is inside, which is left behind when it ignores an abort.
+        const layered = work instanceof Promise && this.runner.plan.layers.tool.length > 0;
+        result = (await (layered ? this.runner.supervise(work) : work)) as ToolResult;
         for (let asked = call.answered(); asked; asked = call.answered()) await asked;
         call.check();
       }
@@ -159,7 +164,8 @@ export class ToolBatch implements CallBatch {
     const { judgements } = this.runner;
     // What the outermost layer assigned is still in the context that `afterToolCall` gets.
     if (judgements.hides(call.ctx)) await judgements.assigned(call.ctx);
-    await finish(call, result);
+    const wait = finish(call, result);
+    if (wait) await wait;
   }
 
   private goIn(call: Call): Awaitable<unknown> {

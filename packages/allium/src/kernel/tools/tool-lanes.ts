@@ -4,24 +4,15 @@ import type { Tool } from '../protocol/tool.js';
 import type { Call } from './tool-call.js';
 
 /** `begin` writes down that calls begin. */
-export async function executeAll(
+export function executeAll(
   calls: readonly Call[],
   sequential: boolean,
-  begin: (calls: readonly Call[]) => Awaitable<void>,
-  execute: (call: Call) => Promise<void>,
+  begin: Begin,
+  execute: Execute,
 ): Promise<void> {
-  if (sequential || calls.length === 1 || calls.some(({ ctx }) => ctx.tool?.sequential)) {
-    for (const call of calls) {
-      const wait = begin([call]);
-      if (wait) await wait;
-      await execute(call);
-    }
-    return;
-  }
-  if (calls.every(({ ctx }) => ctx.tool?.concurrency === undefined)) {
-    await begin(calls);
-    return allSettled(calls.map(execute));
-  }
+  if (sequential || calls.length === 1 || calls.some(({ ctx }) => ctx.tool?.sequential))
+    return oneByOne(calls, begin, execute);
+  if (calls.every(({ ctx }) => ctx.tool?.concurrency === undefined)) return atOnce(calls, begin, execute);
   const lanes = new Map<Tool | undefined, Lane>();
   return allSettled(
     calls.map((call) => {
@@ -34,6 +25,22 @@ export async function executeAll(
       });
     }),
   );
+}
+
+type Begin = (calls: readonly Call[]) => Awaitable<void>;
+type Execute = (call: Call) => Promise<void>;
+
+async function oneByOne(calls: readonly Call[], begin: Begin, execute: Execute): Promise<void> {
+  for (const call of calls) {
+    const wait = begin([call]);
+    if (wait) await wait;
+    await execute(call);
+  }
+}
+
+async function atOnce(calls: readonly Call[], begin: Begin, execute: Execute): Promise<void> {
+  await begin(calls);
+  return allSettled(calls.map(execute));
 }
 
 /** Waits for all of them, then throws the first error: nothing goes on behind the back of the run. */

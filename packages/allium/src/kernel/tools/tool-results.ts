@@ -8,7 +8,7 @@ import { messageOf } from '../lib/errors.js';
 import { freezeMessage, type ToolMessage, textOf } from '../messages/messages.js';
 import { afterToolCall } from '../plan/rules.js';
 import { controlKind, isControl } from '../protocol/signals.js';
-import { ENTRY_VERSION, type PendingRequest } from '../protocol/store.js';
+import { type Awaitable, ENTRY_VERSION, type PendingRequest } from '../protocol/store.js';
 import { errorResult, inDoubtPolicy, type ToolResult } from '../protocol/tool.js';
 import { endChildren } from './end-children.js';
 import type { Call, CallBatch } from './tool-call.js';
@@ -34,19 +34,26 @@ export function tellWaiting(call: Call, pending: readonly PendingRequest[]): voi
 }
 
 /** Guards and `afterToolCall` have their say, then the result is journaled and told. */
-export async function finish(call: Call, result: ToolResult): Promise<void> {
-  const { run, batch, ctx, index } = call;
+export function finish(call: Call, result: ToolResult): Awaitable<void> {
+  const { run, batch, index } = call;
+  if (batch.verdicts || call.attempts > 0 || run.asked) return conclude(call, result);
   // It ran before the resume, if ever. Sub-agents that it may have started then end with it.
-  if (!batch.verdicts && call.attempts === 0 && !run.asked)
-    await endChildren(run, run.sessionId, { messageId: batch.message.id, calls: [index] }).catch((error) => {
+  return endChildren(run, run.sessionId, { messageId: batch.message.id, calls: [index] }).then(
+    () => conclude(call, result),
+    (error) => {
       throw run.surrender(error);
-    });
+    },
+  );
+}
+
+function conclude(call: Call, result: ToolResult): Awaitable<void> {
+  const { run, ctx } = call;
   ctx.blocked = call.blocked;
   ctx.result = result;
   call.comeOut();
   const { guards, rules } = run.plan;
-  const judged = guards['tool-result'].length > 0 || rules.afterToolCall.length > 0;
-  await record(call, judged ? await judge(call, result) : result);
+  if (guards['tool-result'].length === 0 && rules.afterToolCall.length === 0) return record(call, result);
+  return judge(call, result).then((judged) => record(call, judged));
 }
 
 async function judge(call: Call, given: ToolResult): Promise<ToolResult> {
@@ -97,7 +104,7 @@ function released(call: Call, result: ToolResult, plain: string): ToolResult {
   return errorResult(plain);
 }
 
-async function record(call: Call, result: ToolResult): Promise<void> {
+function record(call: Call, result: ToolResult): Awaitable<void> {
   const { run, ctx, failure } = call;
   const { content, isError, details, terminate } = result;
   const { id: toolCallId, name: toolName } = call.toolCall;
@@ -125,16 +132,20 @@ async function record(call: Call, result: ToolResult): Promise<void> {
   const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
   const told =
     terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry;
-  try {
-    // If nobody watches, nobody hears of the last result before the model answers it: both are written together.
-    const wait = run.append([told], !run.watched && last ? 'appendLate' : 'append');
-    if (wait) await wait;
-  } catch (error) {
+  const failed = (error: unknown): never => {
     // The execution has ended all the same, but nobody is shown what isn't written.
     const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
     tellEnd(call, Object.freeze({ ...message, content, details: undefined, isError: true }));
     throw error;
+  };
+  let wait: Awaitable<void>;
+  try {
+    // If nobody watches, nobody hears of the last result before the model answers it: both are written together.
+    wait = run.append([told], !run.watched && last ? 'appendLate' : 'append');
+  } catch (error) {
+    return failed(error);
   }
+  if (wait) return wait.then(() => tellEnd(call, message), failed);
   tellEnd(call, message);
 }
 
