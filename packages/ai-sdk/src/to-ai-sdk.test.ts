@@ -209,6 +209,7 @@ describe('what cannot work inside a model call is refused', () => {
     [{ name: 'c', state: [cell], beforeModel() {} }, 'the session cell "count"'],
     [{ name: 'd', process: (_, next) => next(), seams: ['tool'] }, 'seams'],
     [{ name: 'e', guard: { on: ['tool-result'], find: () => [] } }, "a guard on 'tool-result'"],
+    [{ name: 'f', guard: { on: ['tool-result'], find: () => [] } }, "so put 'request' in its `on`"],
   ])('%#', (middleware, message) => {
     expect(() => asLanguageModelMiddleware([middleware])).toThrow(message);
   });

@@ -150,7 +150,7 @@ function checkFits(middleware: Middleware): void {
   if (guard?.on.includes('tool-result') && !guard.on.includes('request'))
     throw fail(
       "a guard on 'tool-result'",
-      "results of tools come with the next request: judge 'request' too",
+      "results of tools come with the next request, so put 'request' in its `on`",
     );
 }
 

@@ -188,7 +188,10 @@ describe('mcpServer()', () => {
   it.each([
     [{ agents: {} }, 'Expected `agents` to be an object with at least one agent'],
     [{ agents: { 'a b': {} } }, 'named with letters'],
-    [{ agents: { a: { agent: 5 } } }, 'Expected `agents.a` to be { agent, description }'],
+    [
+      { agents: { a: { agent: 5 } } },
+      'Expected `agents.a` to be { agent, description }, an Agent and a text',
+    ],
   ])('refuses options %#', (options, message) => {
     expect(() => mcpServer(options as never)).toThrow(message);
   });

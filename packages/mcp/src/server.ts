@@ -170,7 +170,11 @@ function checkServerOptions(options: McpServerOptions): void {
     if (!/^[\w.-]{1,64}$/.test(tool))
       throw invalidOption('agents', 'named with letters, digits, "_", "-" and "."', tool);
     if (!isRecord(one) || !(one.agent instanceof Agent) || typeof one.description !== 'string')
-      throw invalidOption(`agents.${tool}`, '{ agent, description }', one);
+      throw invalidOption(
+        `agents.${tool}`,
+        '{ agent, description }, an Agent and a text that says what it is for',
+        one,
+      );
   }
   if (authorize !== undefined && authorize !== 'none') checkFunction('authorize', authorize);
   checkInteger('questionTimeoutMs', questionTimeoutMs, 1);

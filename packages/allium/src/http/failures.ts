@@ -16,7 +16,7 @@ export class HttpFailure extends Error {
 
 /** Sessions that do not exist, and those of other tenants. */
 export function unknownSession(): HttpFailure {
-  return new HttpFailure(404, 'NOT_FOUND', 'There is no such session.');
+  return new HttpFailure(404, 'NOT_FOUND', 'There is no such session. POST /sessions starts one.');
 }
 
 export function invalidBody(message: string): HttpFailure {

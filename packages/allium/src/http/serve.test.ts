@@ -676,6 +676,8 @@ describe('on node:http', () => {
     left.abort();
     await expect(reading).rejects.toThrow();
     expect(viewOf(await all(client.join(sessionId))).status).toBe('aborted');
-    await expect(client.messages('nobody')).rejects.toMatchObject({ status: 404, code: 'NOT_FOUND' });
+    const unknown = { status: 404, code: 'NOT_FOUND', message: expect.stringContaining('POST /sessions') };
+    await expect(client.messages('nobody')).rejects.toMatchObject(unknown);
+    await expect(client.run('Hi', { sessionId: 'nobody' }).result).rejects.toMatchObject(unknown);
   });
 });

@@ -40,7 +40,7 @@ export type ClientDecision =
   | { readonly type: 'respond'; readonly text: string };
 
 export interface ClientRunOptions {
-  /** Goes on with this session; without one, a new one is started. */
+  /** Goes on with this session, which must exist. Without it, a new one is started; `ClientRun.sessionId` tells its id. */
   readonly sessionId?: string;
   readonly agent?: string;
   /** Whether the run goes on when this client leaves for good. @default true */
@@ -131,7 +131,7 @@ export interface ClientBranchOptions extends Omit<ClientRunOptions, 'sessionId'>
  *
  * @example
  * const client = alliumClient({ baseUrl: '/api/agent' });
- * for await (const { event } of client.run('Hello', { sessionId: 'ann' }))
+ * for await (const { event } of client.run('Hello'))
  *   if (event.type === 'message_update' && event.delta.type === 'text') process.stdout.write(event.delta.text);
  */
 export function alliumClient(options: ClientOptions): AlliumClient {

@@ -40,7 +40,7 @@ describe('options of an agent', () => {
       'a tool that was not made by tool()',
       { tools: [{ name: 'x' }] },
       'INVALID_TOOL',
-      /\{"name":"x"\} as a tool\. Make tools with tool\(/,
+      /\{"name":"x"\} as a tool\. Make tools with tool\(.*fromAiSdkTools\(\)/,
     ],
     [
       'two tools of one name',

@@ -268,7 +268,7 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
     if (!isTool(tool))
       throw new AlliumError(
         'INVALID_TOOL',
-        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }).`,
+        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }), or bring those of other libraries with fromAiSdkTools() or fromLangChainTools() of "@allium/ai-sdk".`,
       );
     const other = owners.get(tool.name);
     if (other)
