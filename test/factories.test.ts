@@ -149,7 +149,7 @@ it.each<[string, () => unknown, string]>([
   [
     'registered',
     () => registry.registered('tools' as never),
-    "Expected `kind` to be 'middleware' or 'model'",
+    "Expected `kind` to be 'middleware', 'model', 'store' or 'tool', got",
   ],
   [
     'checkOptionsSchema',

@@ -131,8 +131,14 @@ function readOr<T>(otherwise: T, read: () => T): T {
  * @example
  * if (!(ratio > 0)) throw invalidOption('ratio', 'a number above 0', ratio);
  */
-export function invalidOption(option: string, expected: string, value: unknown): AlliumError {
-  return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${shown(value)}.`, {
+export function invalidOption(
+  option: string,
+  expected: string,
+  value: unknown,
+  lacks: readonly string[] = [],
+): AlliumError {
+  const got = lacks.length > 0 ? `${shown(value)} without ${lacks.join(', ')}` : shown(value);
+  return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${got}.`, {
     data: { option, value },
   });
 }

@@ -13,7 +13,7 @@ import { type Fields, type Kind, type OptionsOf, type TypeOf, wrongField, wrongV
 export function kind<T>(
   expected: string,
   fits: (value: any) => boolean,
-  more?: Pick<Kind<T>, 'inside' | 'schema'>,
+  more?: Pick<Kind<T>, 'inside' | 'schema' | 'lacks'>,
 ): Kind<T> {
   return { expected, fits, ...more };
 }
@@ -61,13 +61,15 @@ export function errorFilter<T>(): Kind<T> {
 
 /** An object, of whatever class, with these methods. */
 export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
+  const isObject = (value: any) =>
+    (typeof value === 'object' || typeof value === 'function') && value !== null;
+  const lacks = (value: any) =>
+    isObject(value) ? names.filter((name) => typeof value[name] !== 'function') : [];
   return kind(
     `an object with ${names.map((name) => `${name}()`).join(', ')}`,
-    (value) => {
-      const object = (typeof value === 'object' || typeof value === 'function') && value !== null;
-      return object && names.every((name) => typeof value[name] === 'function');
-    },
-    { schema: CODE },
+    (value) => isObject(value) && lacks(value).length === 0,
+    // Of one that has none of them, saying what is expected says it all.
+    { schema: CODE, lacks: (value) => (lacks(value).length < names.length ? lacks(value) : []) },
   );
 }
 

@@ -8,6 +8,8 @@ export interface Kind<out T = unknown> {
   readonly expected: string;
   /** Never throws, whatever it's given. */
   readonly fits: (value: any) => boolean;
+  /** Names what a value that doesn't fit lacks, for "got … without …". */
+  readonly lacks?: (value: any) => readonly string[];
   /** Finds what is wrong inside a value that fits. `option` is where the value stands. */
   readonly inside?: (value: any, option: string) => AlliumError | undefined;
   /** The same as JSON Schema, for editors and config files. In the place of code it has `CODE`. */
@@ -38,7 +40,7 @@ export type OptionsOf<F extends Fields> = {
 /** The `INVALID_OPTION` error for a value that is not of this kind; undefined if it is. */
 export function wrongValue(option: string, kind: Kind, value: unknown): AlliumError | undefined {
   if (kind.fits(value)) return kind.inside?.(value, option);
-  return invalidOption(option, kind.expected, kind.secret ? typeName(value) : value);
+  return invalidOption(option, kind.expected, kind.secret ? typeName(value) : value, kind.lacks?.(value));
 }
 
 function typeName(value: unknown): string {
