@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Assembler } from '../kernel/guards/assemble.js';
 import type { ModelPart } from '../kernel/messages/model.js';
+import { Assembler } from '../kernel/stream/assemble.js';
 import { cleaning, withIds } from './clean.js';
 import { partsOfStored, refitted, storedParts } from './pieces.js';
 

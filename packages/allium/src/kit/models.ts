@@ -5,11 +5,11 @@ export {
   meter as meterUsage,
   type Spent as MeteredUsage,
 } from '../kernel/context/usage-meters.js';
+export { toMessages } from '../kernel/messages/message-input.js';
+export { checkPrice, costOf, priceReader } from '../kernel/messages/prices.js';
+export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js';
 export {
   Assembler as ResponseAssembler,
   partsOf as responseParts,
   toldInPart as partialUsage,
-} from '../kernel/guards/assemble.js';
-export { toMessages } from '../kernel/messages/message-input.js';
-export { checkPrice, costOf, priceReader } from '../kernel/messages/prices.js';
-export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js';
+} from '../kernel/stream/assemble.js';

@@ -1,7 +1,6 @@
 /** The assistant message as the consumer sees it grow. The final message is what was shown, in every case. */
 
 import type { ModelContext } from '../context/context.js';
-import type { Assembler } from '../guards/assemble.js';
 import {
   asJudged,
   type BlockText,
@@ -13,6 +12,7 @@ import type { AssistantContent, ModelResponse, TextContent, ToolCall } from '../
 import type { ModelPart } from '../messages/model.js';
 import type { AgentEvent, MessageDelta } from '../protocol/events.js';
 import type { Awaitable } from '../protocol/store.js';
+import type { Assembler } from '../stream/assemble.js';
 import type { LiveRun } from './live-run.js';
 import type { RunEvents } from './run-events.js';
 

@@ -8,12 +8,12 @@ import type { CallVerdict, CallVerdicts, RunPort, Stage } from '../context/run-p
 import { deepFreeze, type ModelResponse } from '../messages/messages.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ToolResult } from '../protocol/tool.js';
+import { transformed } from '../stream/transforms.js';
 import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';
 import { judgedOnce } from './judged-once.js';
 import { RequestGate } from './request-gate.js';
 import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
-import { transformed } from './transforms.js';
 
 export class Judgements {
   /** What transforms made of responses, by the content they were made from. */

@@ -1,11 +1,11 @@
 /** What a call will use, or has used, where nobody reports it. */
 
-import type { Assembler } from '../guards/assemble.js';
 import { type Message, NO_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
 import type { ToolSpec } from '../messages/model.js';
 import { specsOf } from '../plan/compose.js';
 import type { ModelContext } from '../protocol/contexts.js';
 import type { Tool } from '../protocol/tool.js';
+import type { Assembler } from '../stream/assemble.js';
 import type { Reservation } from './budget.js';
 
 /** Estimates the input tokens of a request: of these messages, or of those the context has, with its prompt and tools. */

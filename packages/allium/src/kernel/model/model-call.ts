@@ -4,8 +4,6 @@ import { noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
 import { admit, type Hold, note } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
-import { Assembler, toldInPart } from '../guards/assemble.js';
-import { type Stages, stagesOf } from '../guards/transforms.js';
 import { attribute } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
 import {
@@ -17,6 +15,8 @@ import {
 } from '../messages/messages.js';
 import { type ModelPart, type ModelSettings, modelName, type Price } from '../messages/model.js';
 import { isControl } from '../protocol/signals.js';
+import { Assembler, toldInPart } from '../stream/assemble.js';
+import { type Stages, stagesOf } from '../stream/transforms.js';
 import { isCrowded, type Reservation } from './budget.js';
 import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
 import { changesRequest, requestMessages, requestOf, type Sent } from './model-request.js';

@@ -1,7 +1,6 @@
 /** The answer of a turn, as it is written and told. */
 
 import type { CallVerdicts } from '../context/run-port.js';
-import { failedStream } from '../guards/assemble.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
 import { stamped } from '../inbox/incoming.js';
 import {
@@ -15,6 +14,7 @@ import {
 import { modelName } from '../messages/model.js';
 import type * as rules from '../plan/rules.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { failedStream } from '../stream/assemble.js';
 import { notWhole } from './finish-reasons.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { startsWith } from './tool-starts.js';

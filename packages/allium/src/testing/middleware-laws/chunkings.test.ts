@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Assembler } from '../../kernel/guards/assemble.js';
+import { Assembler } from '../../kernel/stream/assemble.js';
 import { type ScriptStep, toStep } from '../scripted-model.js';
 import { chunkings, generator, rechunked, unchunked } from './chunkings.js';
 import { WORDY } from './scenarios.js';
