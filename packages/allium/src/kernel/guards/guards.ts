@@ -163,7 +163,8 @@ export function toldError(error: unknown, ctx: PublicContext): string {
   const text = messageOf(error);
   const points = Object.entries(own.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
   const objects = (planned: PlannedGuard, point: GuardPoint): boolean =>
-    Boolean(planned.guard.judge) || spansOf(planned, point, text, 0, own).length > 0;
+    Boolean(planned.guard.judge) ||
+    (planned.guard.action !== 'warn' && spansOf(planned, point, text, 0, own).length > 0);
   try {
     const clean = !points.some(([point, guards]) => guards.some((planned) => objects(planned, point)));
     return clean ? text : errorKind(error);
