@@ -196,6 +196,7 @@ describe('what a server says of its tools', () => {
     const server = fixtureServer({ only: ['echo'] });
     const agent = new Agent({ model: scriptedModel(['hi']), middleware: [server] });
     expect(String(agent.explain())).toContain('"fx" describes its tools itself, and is not connected yet');
+    expect(agent.explain().hazards[0]?.fix).toContain('`allium doctor` lists them');
     const { tools } = await server.connect();
     expect(String(agent.explain())).toContain(`fx_echo (${tools[0]!.fingerprint}): Says it again.`);
   });

@@ -232,7 +232,7 @@ class Servers {
           : `MCP server "${name}" describes its tools itself:${tools.map((tool) => `\n      ${tool.name} (${tool.fingerprint}): ${shortened(tool.description)}`).join('')}`,
       fix:
         tools.length === 0
-          ? 'Call connect() of it first to see them here.'
+          ? '`allium doctor` lists them; they are shown here once connect() of it was called.'
           : 'Read what they say, for the model will. Name the fingerprints in `pins` to be sure that they stay so.',
     };
   }
