@@ -35,6 +35,7 @@ export interface Handling {
   readonly storeId: (sessionId: string, caller: Caller) => string;
   /** Ids in the store begin with the tenant. */
   readonly ownsPrefix: boolean;
+  readonly onError: (error: unknown, request: Request) => void;
 }
 
 /** One request. */
@@ -214,6 +215,13 @@ export async function startRun(
 ): Promise<PublishedRun> {
   const run = await call.handling.hub.publish(storeId, start);
   call.context?.waitUntil?.(run.ended);
+  run.stream.result
+    .catch((error: { result?: RunResult }) => {
+      // An error without a result is thrown to whoever handles the request.
+      if (error?.result !== undefined) call.handling.onError(error, call.request);
+    })
+    // Nobody waits for this: an `onError` that throws must not end the process.
+    .catch(() => undefined);
   return run;
 }
 

@@ -506,6 +506,23 @@ describe('what is refused', () => {
     expect(broken.errors).toHaveLength(1);
   });
 
+  it.each(['application/json', 'text/event-stream'])(
+    'tells onError why a run failed, not the client: %s',
+    async (accept) => {
+      const { handler, errors } = setup({ script: [failWith(new Error('no key for vault://secret'))] });
+      const headers = { 'x-tenant': 'acme', 'content-type': 'application/json', accept };
+      const response = await handler(
+        new Request('http://x/sessions', { method: 'POST', headers, body: JSON.stringify({ input: 'Hi' }) }),
+      );
+      const said = await response.text();
+      expect(said).toContain('"status":"error"');
+      expect(said).not.toContain('vault');
+      expect(errors).toEqual([
+        expect.objectContaining({ message: expect.stringContaining('vault://secret') }),
+      ]);
+    },
+  );
+
   it('is told what a request is about', async () => {
     const seen: unknown[] = [];
     const { json } = setup({

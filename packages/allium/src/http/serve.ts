@@ -65,7 +65,7 @@ export interface ServeOptions {
   /** How runs of other processes are followed: see `EventHubOptions`. */
   readonly pollMs?: EventHubOptions['pollMs'];
   readonly watch?: EventHubOptions['watch'];
-  /** Told what went wrong inside; clients are not. @default an error on stderr */
+  /** Told what went wrong inside, and why runs failed; clients are not. @default an error on stderr */
   readonly onError?: (error: unknown, request: Request) => void;
   /** @default the time of the system */
   readonly clock?: Clock;
@@ -114,7 +114,8 @@ export function serve(options: ServeOptions): ServeHandler {
   const all: readonly Route[] = [...sessionRoutes, ...runRoutes, ...chatRoutes];
   const routes = all.map((route): Matcher => ({ route, want: route.path.split('/') }));
   const document = openApi(all, handling.basePath);
-  const { cors = false, onError = report } = options;
+  const { cors = false } = options;
+  const { onError } = handling;
   const fail = (error: unknown, request: Request): Response => {
     const failure = toFailure(error);
     if (failure.status >= 500) onError(error, request);
@@ -251,7 +252,7 @@ function checked(options: ServeOptions): Handling {
     if (agent.store !== store)
       throw invalidOption(
         `agents.${name}`,
-        'an agent with the `store` of the others, and of `serve`',
+        'an agent with the same `store` as the others and `serve`: make one store and pass it to all',
         agent.name,
       );
   checkInteger('maxBodyBytes', maxBodyBytes, 1);
@@ -276,6 +277,7 @@ function checked(options: ServeOptions): Handling {
     heartbeatMs,
     storeId: options.storeId ?? defaultStoreId,
     ownsPrefix: options.storeId === undefined,
+    onError: options.onError ?? report,
   };
 }
 
