@@ -1,6 +1,7 @@
-import { Agent, type Span, window } from 'allium';
-import { chunks, scriptedModel, testMiddleware, text } from 'allium/testing';
+import { Agent, memoryStore, type Span, tool, toolResult, userMessage, window } from 'allium';
+import { chunks, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { guardrail } from './index.js';
 
 const shout = (given: string): Span[] =>
@@ -42,6 +43,69 @@ describe('guardrail', () => {
     const middleware = [guardrail({ name: 'on-topic', judge, on: ['input'] })];
     const { stop } = await new Agent({ model: scriptedModel([]), middleware }).run('My horoscope?');
     expect(stop).toEqual({ reason: 'guardrail', message: 'No horoscopes.', by: 'on-topic' });
+  });
+
+  describe('with a classifier of images and files', () => {
+    const picture = (data: string) => ({ type: 'image' as const, data, mimeType: 'image/png' });
+    const [weapon, kitten] = [picture('d2VhcG9u'), picture('a2l0dGVu')];
+    const asked: string[] = [];
+    const classify = async (data: string) => {
+      asked.push(data);
+      return data === weapon.data ? 'weapon' : 'harmless';
+    };
+    const safePictures = () =>
+      guardrail({
+        name: 'safe-pictures',
+        on: ['input', 'tool-result'],
+        async judge({ media }) {
+          for (const { data } of media)
+            if ((await classify(data)) === 'weapon')
+              return { type: 'deny', reason: 'A picture shows a weapon.', kind: 'weapon', severity: 'high' };
+        },
+      });
+    const camera = tool({
+      name: 'camera',
+      description: 'Takes a picture.',
+      input: z.object({ of: z.string() }),
+      execute: ({ of }) => toolResult({ content: [of === 'weapon' ? weapon : kitten] }),
+    });
+    const agentOf = (...steps: Parameters<typeof scriptedModel>[0]) => {
+      asked.length = 0;
+      const model = scriptedModel(steps);
+      const agent = new Agent({ model, store: memoryStore(), tools: [camera], middleware: [safePictures()] });
+      return { model, session: agent.session('s') };
+    };
+
+    it('refuses a picture in the input, and nothing keeps it', async () => {
+      const { model, session } = agentOf('A kitten.');
+      const result = await session.run(userMessage([{ type: 'text', text: 'What is it?' }, kitten, weapon]));
+      expect(result).toMatchObject({
+        status: 'stopped',
+        stop: { reason: 'guardrail', by: 'safe-pictures', message: 'A picture shows a weapon.' },
+      });
+      expect(result.changes.map(({ verdict }) => verdict)).toEqual([
+        { guard: 'safe-pictures', point: 'input', action: 'block', kind: 'weapon', severity: 'high' },
+      ]);
+      expect(asked).toEqual([kitten.data, weapon.data]);
+      expect(model.requests).toEqual([]);
+      expect(JSON.stringify([result, await session.messages()])).not.toContain(weapon.data);
+      expect(await session.run(userMessage([kitten]))).toMatchObject({ text: 'A kitten.' });
+    });
+
+    it('keeps a picture that a tool returns from the model', async () => {
+      const { model, session } = agentOf(
+        toolCalls({ name: 'camera', args: { of: 'weapon' } }),
+        toolCalls({ name: 'camera', args: { of: 'kitten' } }),
+        'Cute.',
+      );
+      const result = await session.run('Look around.');
+      expect(result.text).toBe('Cute.');
+      expect(asked).toEqual([weapon.data, kitten.data]);
+      const sent = JSON.stringify([model.requests, result, await session.messages()]);
+      expect(sent).toContain('A picture shows a weapon.');
+      expect(sent).toContain(kitten.data);
+      expect(sent).not.toContain(weapon.data);
+    });
   });
 
   it.each([
