@@ -217,8 +217,8 @@ export async function startRun(
   call.context?.waitUntil?.(run.ended);
   run.stream.result
     .catch((error: { result?: RunResult }) => {
-      // An error without a result is thrown to whoever handles the request.
-      if (error?.result !== undefined) call.handling.onError(error, call.request);
+      // An aborted run did not fail, and an error without a result is thrown to the handler of the request.
+      if (error?.result?.status === 'error') call.handling.onError(error, call.request);
     })
     // Nobody waits for this: an `onError` that throws must not end the process.
     .catch(() => undefined);

@@ -523,6 +523,14 @@ describe('what is refused', () => {
     },
   );
 
+  it('does not tell onError of runs that were cancelled', async () => {
+    const { client, errors } = setup({ script: [hang()] });
+    const run = client.run('Hi');
+    await client.cancel(await run.sessionId);
+    expect((await run.result).status).toBe('aborted');
+    expect(errors).toEqual([]);
+  });
+
   it('is told what a request is about', async () => {
     const seen: unknown[] = [];
     const { json } = setup({
