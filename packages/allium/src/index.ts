@@ -8,6 +8,7 @@ export type { ForkOptions, Session, SessionOptions } from './kernel/agent/sessio
 export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
+export type { Allowance } from './kernel/journal/allowances.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
 export { memoryStore } from './kernel/journal/memory-store.js';
 export { type Clock, monotonic, sleep, systemClock } from './kernel/lib/clock.js';

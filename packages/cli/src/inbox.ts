@@ -52,14 +52,18 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
 }
 
 /**
- * A sentence about what is wrong with arguments that somebody wrote, if the tool is known. Asked before the question is used up: the run
+ * A sentence about what is wrong with an answer: the question takes no such one, or the arguments do not fit the tool, if it is known. Asked before the question is used up: the run
  * itself would only tell the model.
  */
 export async function problemWith(
   agent: Agent,
-  { toolName }: PendingRequest,
+  { toolName, decisions, remember }: PendingRequest,
   decision: Decision,
 ): Promise<string | undefined> {
+  if (decisions && !decisions.includes(decision.type))
+    return `The question about "${toolName}" takes ${decisions.join(', ')}, and not ${decision.type}.`;
+  if (decision.type === 'approve' && decision.remember && remember === false)
+    return `The question about "${toolName}" is asked every time. Approve it without remembering.`;
   const tool = agent.plan.tools.find(({ name }) => name === toolName);
   if (decision.type !== 'edit' || !tool) return undefined;
   const { issues } = await tool.input['~standard'].validate(decision.args);

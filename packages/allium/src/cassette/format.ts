@@ -91,7 +91,7 @@ export interface StoredVerdict {
   /** Which call of the answer, from 0. */
   readonly call: number;
   readonly deny?: CallVerdict['deny'];
-  readonly ask?: { readonly request: Question; readonly by: string };
+  readonly ask?: CallVerdict['ask'];
 }
 
 export type StoredOutcome =

@@ -46,6 +46,10 @@ export interface Question {
   readonly kind: 'ask' | 'suspend';
   readonly title?: string;
   readonly details?: unknown;
+  /** Which decisions it takes. Absent: all. */
+  readonly decisions?: readonly ('approve' | 'edit' | 'reject' | 'respond')[];
+  /** False: an answer with `remember` is refused. */
+  readonly remember?: boolean;
   /** What the tool will be called with, as JSON text: whoever approves has to see it. */
   readonly arguments: string;
   /** Milliseconds since the epoch. */

@@ -183,7 +183,8 @@ export class Projection {
 }
 
 export function questionOf(request: PendingRequest): Question {
-  const { id, callId, toolName, kind, title, details, createdAt, timeoutMs, from } = request;
+  const { id, callId, toolName, kind, title, details, decisions, remember, createdAt, timeoutMs, from } =
+    request;
   return {
     id,
     toolCallId: callId,
@@ -191,6 +192,8 @@ export function questionOf(request: PendingRequest): Question {
     kind,
     ...(title !== undefined && { title }),
     ...(details !== undefined && { details }),
+    ...(decisions && { decisions }),
+    ...(remember !== undefined && { remember }),
     arguments: request.effectiveArguments ?? request.arguments,
     createdAt,
     ...(timeoutMs !== undefined && { expiresAt: createdAt + timeoutMs }),

@@ -10,7 +10,7 @@ import {
   messageText,
   type SentEvent,
 } from 'allium/http/client';
-import { approval } from 'allium/middleware/approval';
+import { approval, ask } from 'allium/middleware/approval';
 import { memoryStore } from 'allium/stores/memory';
 import { chunks, failWith, hang, type ScriptStep, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -225,6 +225,25 @@ describe('questions', () => {
     ).toMatchObject({ status: 409 });
     const answered = await client.answer(asked.sessionId, { [question!.id]: { type: 'approve' } }).result;
     expect(answered).toMatchObject({ status: 'done', text: 'It is paid.' });
+  });
+
+  it.each([true, false])('take only the answers they name (resume: %s)', async (resume) => {
+    const policy = () => ask(undefined, undefined, { decisions: ['approve', 'reject'], remember: false });
+    const { client, json } = setup({ script, agent: { middleware: [approval({ policy })] } });
+    const { sessionId, questions } = await client.run('Pay 500').result;
+    expect(questions).toMatchObject([{ decisions: ['approve', 'reject'], remember: false }]);
+    const { id } = questions[0]!;
+    for (const decision of [
+      { type: 'respond', text: 'Paid.' },
+      { type: 'approve', remember: 'tool' },
+    ])
+      expect(
+        await json('POST', `/sessions/${sessionId}/answers`, { answers: { [id]: decision }, resume }),
+      ).toMatchObject({ status: 409, body: { error: { code: 'DECISION_NOT_ALLOWED' } } });
+    expect(await client.questions(sessionId)).toEqual(questions);
+    expect(await client.answer(sessionId, { [id]: { type: 'approve' } }).result).toMatchObject({
+      status: 'done',
+    });
   });
 
   it('can be answered without going on, and resumed later', async () => {

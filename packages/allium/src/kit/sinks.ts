@@ -12,6 +12,7 @@ import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
 import type { Message, ModelResponse } from '../kernel/messages/messages.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
+import { type Asker, askersOf } from '../kernel/protocol/asking.js';
 import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
 import type { Request } from '../kernel/protocol/store.js';
 import { errorResult } from '../kernel/protocol/tool.js';
@@ -47,10 +48,16 @@ export interface StoredVerdict {
   /** It was refused. */
   readonly deny?: CallVerdict['deny'];
   /** A human has to agree. */
-  readonly ask?: {
-    readonly request: Pick<Request, 'title' | 'details' | 'timeoutMs'>;
-    readonly by: string;
+  readonly ask?: StoredAsk & {
+    /** Others who want to ask about the same call. */
+    readonly also?: readonly StoredAsk[];
   };
+}
+
+/** A question of a guard about a call, as JSON. */
+export interface StoredAsk {
+  readonly request: Omit<Request, 'onRequest'>;
+  readonly by: string;
 }
 
 /** What guards said of the tool calls of an answer they have judged: those they refused or want to ask about. */
@@ -66,9 +73,13 @@ export async function verdictsOf(
     const call = response.content.slice(0, block).filter(({ type }) => type === 'tool-call').length;
     const { deny, ask } = tellable(said, own);
     if (!ask) return { call, deny };
-    const { title, details, timeoutMs } = ask.request;
-    return { call, ask: { request: { title, details: asJson(details), timeoutMs }, by: ask.by } };
+    const [first, ...also] = askersOf(ask).map(storedAsk) as [StoredAsk, ...StoredAsk[]];
+    return { call, ask: { ...first, ...(also.length > 0 && { also }) } };
   });
+}
+
+function storedAsk({ request: { onRequest: _, ...request }, by }: Asker): StoredAsk {
+  return { request: { ...request, details: asJson(request.details) }, by };
 }
 
 /** Do guards judge what tools show, return or throw before the model reads it? */

@@ -1,8 +1,11 @@
 // What a person may type in answer to a question.
 
-import type { PendingRequest } from 'allium';
+import { Agent, type Decision, type PendingRequest } from 'allium';
+import { scriptedModel } from 'allium/testing';
 import { expect, it } from 'vitest';
-import { readAnswer } from './answer.js';
+import { problemWith } from '../inbox.js';
+import { approveAll, takes } from '../view/ask.js';
+import { howToAnswer, readAnswer } from './answer.js';
 
 const request = (kind: 'ask' | 'suspend'): PendingRequest => ({
   id: 'q',
@@ -40,4 +43,44 @@ it.each([
   ['', { problem: expect.stringContaining('type the answer') }],
 ])('to a question of a tool: %j', (line, expected) => {
   expect(readAnswer(request('suspend'), line)).toEqual(expected);
+});
+
+const ANSWERS = ['approve', 'remember', 'edit', 'reject', 'respond'] as const;
+
+it.each<[Partial<PendingRequest>, string, readonly string[]]>([
+  [
+    { kind: 'ask' },
+    '[y]es, [a]lways in this session, [n]o and why, [e]dit {"new":"arguments"}, [l]ater',
+    ['approve', 'remember', 'edit', 'reject'],
+  ],
+  [{ kind: 'suspend' }, 'type the answer; [n]o and why; [l]ater', ['approve', 'reject', 'respond']],
+  [
+    { kind: 'ask', decisions: ['approve', 'reject'], remember: false },
+    '[y]es, [n]o and why, [l]ater',
+    ['approve', 'reject'],
+  ],
+  [{ kind: 'ask', decisions: ['respond'] }, 'or type the answer, [l]ater', ['respond']],
+  [{ kind: 'suspend', decisions: ['respond'] }, 'type the answer; [l]ater', ['respond']],
+  [
+    { kind: 'suspend', decisions: ['approve', 'reject'] },
+    '[y]es, [n]o and why, [l]ater',
+    ['approve', 'reject'],
+  ],
+])('offers the answers that a question takes: %j', (given, how, offered) => {
+  const asked = { ...request('ask'), ...given };
+  expect(howToAnswer(asked)).toBe(how);
+  expect(ANSWERS.filter((answer) => takes(asked, answer))).toEqual(offered);
+});
+
+it('takes no other answers', async () => {
+  const strict: PendingRequest = { ...request('ask'), decisions: ['reject'], remember: false };
+  for (const line of ['y', 'a', 'e {}', 'anything'])
+    expect(readAnswer(strict, line)).toEqual({ problem: 'Please answer: [n]o and why, [l]ater' });
+  expect(await approveAll('--yes')(undefined as never, strict)).toBeUndefined();
+  const agent = new Agent({ model: scriptedModel([]) });
+  const approve: Decision = { type: 'approve', remember: 'tool' };
+  expect(await problemWith(agent, strict, approve)).toContain('takes reject, and not approve');
+  const once = { ...request('ask'), remember: false };
+  expect(await problemWith(agent, once, approve)).toContain('asked every time');
+  expect(await problemWith(agent, once, { type: 'approve' })).toBeUndefined();
 });

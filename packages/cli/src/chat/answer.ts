@@ -1,10 +1,21 @@
 /** What a person types in answer to a question of the run. */
 import type { Decision, PendingRequest } from 'allium';
-import { parsed } from '../view/ask.js';
+import { parsed, takes } from '../view/ask.js';
 
-export const HOW_TO_ANSWER =
-  '[y]es, [a]lways in this session, [n]o and why, [e]dit {"new":"arguments"}, [l]ater';
-export const HOW_TO_RESPOND = 'type the answer; [n]o and why; [l]ater';
+const WAYS = [
+  ['approve', '[y]es'],
+  ['remember', '[a]lways in this session'],
+  ['reject', '[n]o and why'],
+  ['edit', '[e]dit {"new":"arguments"}'],
+] as const;
+
+/** Which answers the question takes, and how to type them. */
+export function howToAnswer(request: PendingRequest): string {
+  if (request.kind === 'suspend' && takes(request, 'respond'))
+    return `type the answer; ${takes(request, 'reject') ? '[n]o and why; ' : ''}[l]ater`;
+  const ways = WAYS.flatMap(([answer, how]) => (takes(request, answer) ? how : []));
+  return [...ways, ...(takes(request, 'respond') ? ['or type the answer'] : []), '[l]ater'].join(', ');
+}
 
 /** A decision, `'later'`, or what is wrong with the answer. */
 export function readAnswer(
@@ -19,24 +30,30 @@ export function readAnswer(
       return 'later';
     case 'n':
     case 'no':
-      return { type: 'reject', hash, ...(rest !== '' && { reason: rest }) };
+      if (takes(request, 'reject')) return { type: 'reject', hash, ...(rest !== '' && { reason: rest }) };
+      break;
     case 'y':
     case 'yes':
-      if (request.kind === 'ask') return { type: 'approve', hash };
+      if (isOffered(request) && takes(request, 'approve')) return { type: 'approve', hash };
       break;
     case 'a':
     case 'always':
-      if (request.kind === 'ask') return { type: 'approve', hash, remember: 'tool' };
+      if (takes(request, 'remember')) return { type: 'approve', hash, remember: 'tool' };
       break;
     case 'e':
     case 'edit': {
-      if (request.kind !== 'ask') break;
+      if (!takes(request, 'edit')) break;
       const args = parsed(rest);
       return args === undefined
         ? { problem: `That is not JSON: ${rest || '(nothing)'}` }
         : { type: 'edit', hash, args };
     }
   }
-  if (request.kind === 'suspend' && line.trim() !== '') return { type: 'respond', hash, text: line.trim() };
-  return { problem: `Please answer: ${request.kind === 'ask' ? HOW_TO_ANSWER : HOW_TO_RESPOND}` };
+  if (takes(request, 'respond') && line.trim() !== '') return { type: 'respond', hash, text: line.trim() };
+  return { problem: `Please answer: ${howToAnswer(request)}` };
+}
+
+/** "yes" to a tool that takes any answer is that answer. */
+function isOffered(request: PendingRequest): boolean {
+  return request.kind === 'ask' || !takes(request, 'respond');
 }

@@ -8,7 +8,7 @@ import { logLine, seconds } from '../terminal/text.js';
 import { describeRequest, isSettled, SETTLED_ELSEWHERE } from '../view/ask.js';
 import { narrate } from '../view/live.js';
 import type { View } from '../view/view.js';
-import { HOW_TO_ANSWER, HOW_TO_RESPOND, readAnswer } from './answer.js';
+import { howToAnswer, readAnswer } from './answer.js';
 import { type Conversation, converse, RESUME } from './conversation.js';
 import { readHistory, writeHistory } from './history.js';
 
@@ -121,7 +121,7 @@ class TerminalChat {
         resolve(undefined);
       });
       for (const line of describeRequest(request)) screen.line(shell.io.out.yellow(line));
-      screen.line(shell.io.out.dim(`  ${request.kind === 'ask' ? HOW_TO_ANSWER : HOW_TO_RESPOND}`));
+      screen.line(shell.io.out.dim(`  ${howToAnswer(request)}`));
       screen.prompt('? ');
     });
   }

@@ -29,7 +29,7 @@ export function describeRequest(request: PendingRequest): string[] {
 /** Approves everything, and says so. */
 export function approveAll(why: string): Answerer {
   return async (io, request) => {
-    if (request.kind === 'suspend') return undefined;
+    if (request.kind === 'suspend' || !takes(request, 'approve')) return undefined;
     note(io, io.err.yellow(`  ? ${block(request.title ?? request.toolName)} approved (${why})`));
     return { type: 'approve', hash: request.hash };
   };
@@ -55,24 +55,37 @@ export async function askPerson(
   return undefined;
 }
 
+const ANSWERS = [
+  { value: 'respond', label: 'Answer' },
+  { value: 'approve', label: 'Approve' },
+  { value: 'reject', label: 'Reject' },
+  { value: 'edit', label: 'Change the arguments' },
+  { value: 'remember', label: 'Approve for this session', hint: 'any call of this tool' },
+] as const;
+
+/** Which answers a prompt offers for it. A question that a tool asks itself is not about arguments, and asked every time. */
+export function takes(
+  { kind, decisions, remember }: PendingRequest,
+  answer: Decision['type'] | 'remember',
+): boolean {
+  if (answer === 'remember' || answer === 'edit') {
+    if (kind !== 'ask') return false;
+    if (answer === 'remember' && remember === false) return false;
+  }
+  const type = answer === 'remember' ? 'approve' : answer;
+  return decisions?.includes(type) ?? (type !== 'respond' || kind !== 'ask');
+}
+
 async function ask(io: Io, request: PendingRequest): Promise<Decision | undefined> {
   const choice = await askWhich(io, describeRequest(request).join('\n'), [
-    ...(request.kind === 'ask' ? [] : [{ value: 'respond', label: 'Answer' }]),
-    { value: 'approve', label: 'Approve' },
-    { value: 'reject', label: 'Reject' },
-    ...(request.kind === 'ask'
-      ? [
-          { value: 'edit', label: 'Change the arguments' },
-          { value: 'always', label: 'Approve for this session', hint: 'any call of this tool' },
-        ]
-      : []),
+    ...ANSWERS.filter(({ value }) => takes(request, value)),
     { value: 'later', label: 'Decide later', hint: 'suspends the run' },
   ]);
   const { hash } = request;
   switch (choice) {
     case 'approve':
       return { type: 'approve', hash };
-    case 'always':
+    case 'remember':
       return { type: 'approve', hash, remember: 'tool' };
     case 'reject': {
       const reason = await askText(io, 'Why not? The model reads it.', { defaultValue: '' });

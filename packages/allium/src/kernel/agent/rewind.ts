@@ -1,5 +1,7 @@
 /** Going back in a session: to which points, and what the journal says of them. Nothing is deleted. */
 
+import { post } from '../inbox/posting.js';
+import { type Allowed, listed } from '../journal/allowances.js';
 import { upgradeEntries } from '../journal/entry-upgrade.js';
 import { SessionState, takeIn } from '../journal/session-state.js';
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
@@ -9,6 +11,7 @@ import type { StoredCell } from '../protocol/state.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
 import { endRun } from '../tools/end-children.js';
 import type { Agent } from './agent.js';
+import { allowedIn } from './allowing.js';
 
 /** A message, by its id: with it the history ends, or `before` it. */
 export type HistoryPoint = string | { readonly before: string };
@@ -47,7 +50,16 @@ export async function fork(place: Place, point: HistoryPoint | undefined, newId:
   const to = point === undefined ? undefined : lastOf(state, point);
   const seq = to === undefined ? state.seq : pastAt(sessionId, entries, to).seq;
   await store.fork(sessionId, seq, newId);
+  await revokeIn(place, newId, await allowedIn(store, state));
   await endOpen({ ...place, sessionId: newId }, 'The session was forked.');
+}
+
+/** What was revoked since that point, or waits in the inbox to be, is not allowed in the copy either. */
+async function revokeIn(place: Place, copyId: string, held: Allowed | undefined): Promise<void> {
+  const { state: copy } = await readAll({ ...place, sessionId: copyId });
+  const ids = new Set(listed(held).map(({ id }) => id));
+  for (const { id } of listed(copy.allowed))
+    if (!ids.has(id)) await post(place.store, copyId, { type: 'revoke', id });
 }
 
 function endOpen({ store, agent, sessionId }: Place, message: string): Promise<void> {

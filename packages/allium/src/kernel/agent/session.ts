@@ -6,6 +6,7 @@ import { EventStream, type RunStream } from '../events/event-stream.js';
 import { ownDecision, ownDecisions } from '../inbox/answers.js';
 import { type QueuedMessage, queued } from '../inbox/inbox.js';
 import { post } from '../inbox/posting.js';
+import { type Allowance, listed } from '../journal/allowances.js';
 import { BoundedStore } from '../journal/bounded-store.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, isOptions, isThenable, storeFailed } from '../lib/errors.js';
@@ -23,6 +24,7 @@ import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/start.js';
 import type { Agent } from './agent.js';
+import { allowedIn, revoke } from './allowing.js';
 import { giveAnswer } from './answering.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 
@@ -152,6 +154,22 @@ export class Session {
     const decision = ownDecision(requestId, given);
     const { agent, bounded: store, id } = this;
     await giveAnswer({ agent, store, id, reached, look: () => this.look() }, requestId, decision);
+  }
+
+  /**
+   * What was approved with `remember` and need not be asked again, oldest first. For tools of sub-agents too, if they were
+   * answered in this session.
+   */
+  allowances(): Promise<readonly Allowance[]> {
+    return reached(async () => listed(await allowedIn(this.bounded, await this.look())));
+  }
+
+  /**
+   * Has it asked again, in every process: from the next question on where a run is under way. False if there is no such
+   * allowance any more.
+   */
+  revoke(id: string): Promise<boolean> {
+    return reached(async () => revoke(this.bounded, await this.look(), id));
   }
 
   /**

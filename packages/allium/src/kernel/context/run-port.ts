@@ -7,13 +7,14 @@ import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
+import type { Asking } from '../protocol/asking.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/plan.js';
 import type { DeclaredOptions } from '../protocol/run-options.js';
 import type { StopRun } from '../protocol/signals.js';
-import type { Awaitable, Request } from '../protocol/store.js';
+import type { Awaitable } from '../protocol/store.js';
 import type { Cells } from './cells.js';
 import type { Context, LayerContext, ModelContext, RunContext, ToolContext } from './context.js';
 import type { RequestParts } from './model-context.js';
@@ -131,7 +132,7 @@ export interface Stage {
 /** A guard refused a call because of its arguments, or wants a human to agree. */
 export interface CallVerdict {
   readonly deny?: { readonly reason: string; readonly by: string };
-  readonly ask?: { readonly request: Request; readonly by: string };
+  readonly ask?: Asking;
 }
 
 /** By place in the content. */

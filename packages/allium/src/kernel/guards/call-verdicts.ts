@@ -5,6 +5,7 @@ import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';
 import { textOf } from '../messages/messages.js';
+import { type Asker, askersOf } from '../protocol/asking.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';
@@ -117,6 +118,10 @@ export function storable<V extends Pick<CallVerdict, 'ask'>>({
   ...rest
 }: V): Omit<V, 'ask'> & Pick<CallVerdict, 'ask'> {
   if (!ask) return rest;
-  const { onRequest: _, ...request } = ask.request;
-  return { ...rest, ask: { ...ask, request } };
+  const [{ request, by }, ...also] = askersOf(ask).map(stored) as [Asker, ...Asker[]];
+  return { ...rest, ask: { request, by, ...(also.length > 0 && { also }) } };
+}
+
+function stored({ request: { onRequest: _, ...request }, by }: Asker): Asker {
+  return { request, by };
 }

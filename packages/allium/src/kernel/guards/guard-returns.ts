@@ -124,7 +124,9 @@ export function checkVerdict(
   if (verdict.type === 'ask') {
     if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${point}: deny it.`);
     if (!isRequest(verdict.request))
-      throw fail('`request` is { title?, details?, timeoutMs?, onRequest? }, with details that are JSON.');
+      throw fail(
+        '`request` is { title?, details?, timeoutMs?, decisions?, remember?, onRequest? }, with details that are JSON.',
+      );
   }
   if (verdict.type !== 'rewrite') return;
   if (parallel) throw fail('A guard in parallel can allow or deny: the model has read the text by then.');

@@ -12,11 +12,11 @@ import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf }
 import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
 import { type Message, NOTHING } from '../messages/messages.js';
+import { type Asking, asking } from '../protocol/asking.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
-import type { Request } from '../protocol/store.js';
 import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
 import { type Refusal, refuse, refuses, replaced, report, tell } from './refusal.js';
 
@@ -33,7 +33,7 @@ export interface Judged extends Left {
   readonly rewritten: boolean;
   /** The arguments of a call, as they are now. */
   readonly args: unknown;
-  readonly ask?: { readonly request: Request; readonly by: string };
+  readonly ask?: Asking;
 }
 
 type Subject = Omit<GuardSubject, 'text' | 'media'>;
@@ -113,7 +113,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   const what = verdict.type === 'ask' ? 'asked about' : 'rewrote';
   report(planned, subject.point, verdict.type, verdict, what, ctx);
   if (verdict.type === 'ask') {
-    judging.ask ??= { request: verdict.request, by: name };
+    judging.ask = asking(judging.ask, { request: verdict.request, by: name })!;
     return;
   }
   const { text, args } = verdict;

@@ -4,6 +4,7 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf, type Flaw, toJson } from '../lib/frozen-json.js';
 import { describeIssues } from '../messages/standard-schema.js';
+import { takes } from '../protocol/asking.js';
 import type { Plan } from '../protocol/plan.js';
 import type { Decision, Entry, PendingRequest, Posted } from '../protocol/store.js';
 
@@ -22,9 +23,14 @@ export interface Answer {
 }
 
 /** A copy of the answer. Throws unless it fits the question, is complete, in time, and JSON, since it is journaled. */
-export function checkAnswer(request: PendingRequest, decision: Decision, now: number): Decision {
+export function checkAnswer(
+  request: PendingRequest,
+  decision: Decision,
+  now: number,
+  relayed = false,
+): Decision {
   const own = ownDecision(request.id, decision);
-  checkFits(request, own, now);
+  checkFits(request, own, now, relayed);
   return own;
 }
 
@@ -57,9 +63,11 @@ export function ownDecisions(given: Readonly<Record<string, Decision>>): Record<
   return Object.fromEntries(Object.entries(given).map(([id, decision]) => [id, ownDecision(id, decision)]));
 }
 
-/** Throws unless the answer is for what was asked, and in time. */
-export function checkFits(request: PendingRequest, decision: Decision, now: number): void {
+/** Throws unless the answer is for what was asked, of a type that it takes, and in time. `relayed`: to a sub-agent. */
+export function checkFits(request: PendingRequest, decision: Decision, now: number, relayed = false): void {
   const { hash } = decision;
+  // In the session of the caller, the answer was checked. If it was refused or came too late there, that is a rejection here.
+  if (!relayed || decision.type !== 'reject') checkTaken(request, decision);
   if (decision.type === 'approve' && decision.remember && request.kind !== 'ask')
     throw new AlliumError(
       'INVALID_OPTION',
@@ -73,6 +81,22 @@ export function checkFits(request: PendingRequest, decision: Decision, now: numb
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
+}
+
+function checkTaken(request: PendingRequest, decision: Decision): void {
+  const { id, decisions, remember } = request;
+  const remembers = decision.type === 'approve' && decision.remember !== undefined;
+  const problem = !takes(request, decision.type)
+    ? `It takes ${decisions!.join(', ')} and not ${decision.type}.`
+    : remembers && remember === false
+      ? 'It is asked every time: leave `remember` out.'
+      : undefined;
+  if (problem === undefined) return;
+  throw new AlliumError(
+    'DECISION_NOT_ALLOWED',
+    `The answer to "${id}" is refused, and the question still waits. ${problem}`,
+    { data: { requestId: id, ...(decisions && { decisions }), ...(remember !== undefined && { remember }) } },
+  );
 }
 
 /**
@@ -120,7 +144,7 @@ export function firstAnswers(
     const request = item.type === 'answer' && !answers.has(item.requestId) && open.get(item.requestId);
     if (!request || (claimed.has(request.id) && !item.relayed)) continue;
     try {
-      const decision = checkAnswer(request, item.decision, item.at ?? now);
+      const decision = checkAnswer(request, item.decision, item.at ?? now, item.relayed);
       answers.set(request.id, { decision, postId: item.postId });
     } catch {
       // session.answer() would have thrown. For other posts the question just stays open.

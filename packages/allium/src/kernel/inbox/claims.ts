@@ -26,7 +26,10 @@ export async function claim(store: Store, sessionId: string, request: PendingReq
 }
 
 /** The sessions below this one that have the question, from the outside in, and its id in each. */
-function placesOf(sessionId: string, { id, from }: PendingRequest): { at: string; requestId: string }[] {
+export function placesOf(
+  sessionId: string,
+  { id, from }: PendingRequest,
+): { at: string; requestId: string }[] {
   const sessions: string[] = [];
   for (let at = from?.sessionId; at !== sessionId; at = parentOf(at)) {
     if (at === undefined) return [];

@@ -54,14 +54,30 @@ export async function posted(store: Store, state: SessionState): Promise<readonl
   return left(await store.take(state.sessionId, forgotten(state)), state);
 }
 
-/** The entry that takes over the answers to these questions and leaves everything else in the inbox. */
+/** The entry that takes over the answers to these questions and what was revoked, and leaves everything else in the inbox. */
 export function tookAnswers(
   found: readonly Posted[],
   questions: { has(requestId: string): boolean },
 ): EntryBody {
-  const others = found.filter(({ item }) => !('requestId' in item && questions.has(item.requestId)));
-  const waits = others.map(({ n }) => n);
-  return { type: 'inbox', cursor: found.at(-1)!.n, ...(waits.length > 0 && { waits }) };
+  const others = found.filter(
+    ({ item }) => item.type !== 'revoke' && !('requestId' in item && questions.has(item.requestId)),
+  );
+  return inboxEntry(found.at(-1)!.n, others, revokedIn(found));
+}
+
+/** Ids of the allowances that somebody revoked. */
+export function revokedIn(found: readonly Posted[]): readonly string[] {
+  return found.flatMap(({ item }) => (item.type === 'revoke' ? item.id : NOTHING));
+}
+
+function inboxEntry(cursor: number, waiting: readonly Posted[], revoked: readonly string[]): InboxEntry {
+  const waits = waiting.map(({ n }) => n);
+  return {
+    type: 'inbox',
+    cursor,
+    ...(waits.length > 0 && { waits }),
+    ...(revoked.length > 0 && { revoked }),
+  };
 }
 
 /** The messages among them, steering and follow-ups in the order they were posted. */
@@ -138,19 +154,14 @@ function sort(run: InboxRun, taken: readonly Posted[], wanted: Wanted, begins: b
   const ready = wanted === 'none' ? NOTHING : dueOf(waiting, wanted, run.queue);
   const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
   const answers = firstAnswers(found, run.open.requests, run.clock.now());
-  if (cursor === state.inboxCursor && ready.length === 0 && answers.size === 0) return undefined;
+  const revoked = revokedIn(found);
+  if (cursor === state.inboxCursor && ready.length + answers.size + revoked.length === 0) return undefined;
   const staysClaimed = ({ item }: Posted): boolean =>
     item.type === 'claim' && run.open.requests.has(item.requestId) && !answers.has(item.requestId);
-  const waits = found
-    .filter((one) =>
-      (waiting as Posted[]).includes(one) ? !(ready as Posted[]).includes(one) : staysClaimed(one),
-    )
-    .map(({ n }) => n);
-  return {
-    messages: ready,
-    answers,
-    entries: [{ type: 'inbox', cursor, ...(waits.length > 0 && { waits }) }],
-  };
+  const stays = found.filter((one) =>
+    (waiting as Posted[]).includes(one) ? !(ready as Posted[]).includes(one) : staysClaimed(one),
+  );
+  return { messages: ready, answers, entries: [inboxEntry(cursor, stays, revoked)] };
 }
 
 /** Steering comes first; follow-ups are due when there is none. */

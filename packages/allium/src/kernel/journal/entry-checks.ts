@@ -66,7 +66,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   verdict: { runId, callId: text, hash: text },
   usage: { runId, usage },
   active: { runId, ms: number },
-  inbox: { cursor: number, waits: optional(list(number)) },
+  inbox: { cursor: number, waits: optional(list(number)), revoked: optional(list(text)) },
   run_end: { runId, status: text, stop, turns: number },
 };
 

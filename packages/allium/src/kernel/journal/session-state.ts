@@ -11,7 +11,7 @@ import {
 } from '../messages/messages.js';
 import { type CellHolder, storedIn } from '../protocol/state.js';
 import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
-import { allowance } from './allowances.js';
+import { type Allowed, allowing, revoking } from './allowances.js';
 import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';
 import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './journaled-run.js';
@@ -34,7 +34,7 @@ export class SessionState implements CellHolder {
   /** A guard rewrote some thinking, which must not be sent back. */
   withheld = false;
   /** What people don't want to be asked again in this session. */
-  allowed: ReadonlySet<string> | undefined = undefined;
+  allowed: Allowed | undefined = undefined;
   open: OpenRun | undefined;
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
@@ -76,7 +76,7 @@ export class SessionState implements CellHolder {
   }
 
   /** Takes an entry in. Entries come in order and exactly once. */
-  apply(entry: EntryBody): void {
+  apply(entry: NewEntry): void {
     switch (entry.type) {
       case 'run_start':
         if (this.seq <= 1) this.tenant = entry.tenant;
@@ -113,8 +113,7 @@ export class SessionState implements CellHolder {
       }
       case 'answer': {
         const run = this.running(entry);
-        const allows = allowance(run.requests.get(entry.requestId), entry.decision);
-        if (allows) this.allowed = new Set([...(this.allowed ?? []), allows]);
+        this.allowed = allowing(this.allowed, run.requests.get(entry.requestId), entry.decision, entry.at);
         run.requests.delete(entry.requestId);
         decided(run).answers.set(entry.requestId, entry);
         return;
@@ -132,6 +131,7 @@ export class SessionState implements CellHolder {
       case 'inbox':
         this.inboxCursor = entry.cursor;
         this.waits = entry.waits ?? NOTHING;
+        if (entry.revoked) this.allowed = revoking(this.allowed, entry.revoked);
         return;
       case 'rewind':
         this.history = this.history.upTo(entry.to);

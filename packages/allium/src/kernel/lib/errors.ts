@@ -51,6 +51,8 @@ export const ERROR_CODES = {
     'A run is resumed without a middleware it was started with, or it is not clear whose its state is.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
+  DECISION_NOT_ALLOWED:
+    'An answer is of a type that the question does not take, or is to be remembered where it may not be.',
   FALLBACK_EXHAUSTED:
     'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
   MODEL_TIMEOUT: 'A model did not answer in time, or stopped sending.',

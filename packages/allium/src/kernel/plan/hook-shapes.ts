@@ -76,7 +76,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
   },
   beforeToolCall: {
     wanted:
-      '{ block: true, reason }, { args }, { ask: { title?, details?, timeoutMs?, onRequest? } }, { result }, or nothing',
+      '{ block: true, reason }, { args }, { ask: { title?, details?, timeoutMs?, decisions?, remember?, onRequest? } }, { result }, or nothing',
     fits: (answer) =>
       isOf(BLOCK, answer) ||
       (isOf(ARGS, answer) && 'args' in answer) ||

@@ -13,6 +13,7 @@ import {
   NOTHING,
   type ToolCall,
 } from '../messages/messages.js';
+import { type Asking, asking } from '../protocol/asking.js';
 import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
 import type { Stop, StoppingReason } from '../protocol/result.js';
@@ -159,12 +160,12 @@ export async function resolveToolCall(
 /** What the chain came to about a call. A block rules out the rest; an ask comes before a result. */
 export interface CallDecision {
   block?: { readonly reason: string; readonly by: string };
-  ask?: { readonly request: Request; readonly by: string };
+  ask?: Asking;
   result?: { readonly value: unknown; readonly by: string };
 }
 
 /** The call of a tool, in whose hooks somebody may be asked: see `Call.answered`. */
-interface Asking {
+interface Answerable {
   answered(): Promise<unknown> | undefined;
 }
 
@@ -194,7 +195,7 @@ export async function beforeToolCall(
     } finally {
       written = ctx._takeOut(before);
     }
-    const asked = (ctx._call as SeamCall & Asking).answered();
+    const asked = (ctx._call as SeamCall & Answerable).answered();
     if (asked) await asked;
     answers[k] = answer;
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
@@ -210,10 +211,12 @@ export async function beforeToolCall(
     // From the first on.
     k = -1;
   }
-  const asking = answers.findIndex((answer) => answer?.ask);
+  const asks = answers
+    .map((answer, k) => answer?.ask && { request: answer.ask, by: hooks[k]!.name })
+    .reduce<Asking | undefined>(asking, undefined);
   const answering = answers.findIndex((answer) => answer && 'result' in answer);
   return {
-    ...(asking >= 0 && { ask: { request: answers[asking]!.ask!, by: hooks[asking]!.name } }),
+    ...(asks && { ask: asks }),
     ...(answering >= 0 && { result: { value: answers[answering]!.result, by: hooks[answering]!.name } }),
   };
 }

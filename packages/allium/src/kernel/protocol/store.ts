@@ -117,6 +117,8 @@ export type EntryBody =
       readonly waits?: readonly number[];
       /** Messages that did not get in, by number: they are taken over all the same, without what they say. */
       readonly refused?: readonly { readonly n: number; readonly by: string; readonly reason: string }[];
+      /** Ids of allowances that somebody revoked. */
+      readonly revoked?: readonly string[];
     }
   /** The history ends with this message again, or is empty. What the cells of the session held there follows as `state`. */
   | { readonly type: 'rewind'; readonly to: string | null }
@@ -144,6 +146,10 @@ export interface Request {
   readonly details?: unknown;
   /** The question lapses after this many milliseconds; the call then counts as rejected. */
   readonly timeoutMs?: number;
+  /** Which answers it takes. Others are refused with `DECISION_NOT_ALLOWED`. @default all of them */
+  readonly decisions?: readonly Decision['type'][];
+  /** False: it is asked every time. No answer may have `remember`, and none that was remembered counts. @default true */
+  readonly remember?: boolean;
   /** Answers in place, without suspending. Not stored. Undefined means: suspend. */
   readonly onRequest?: RequestHandler;
 }
@@ -238,7 +244,9 @@ export type InboxItem =
   | { readonly type: 'claim'; readonly requestId: string }
   | { readonly type: 'cancel'; readonly reason?: string }
   /** Takes back the message of that number, if nobody has taken it in yet. */
-  | { readonly type: 'unqueue'; readonly n: number };
+  | { readonly type: 'unqueue'; readonly n: number }
+  /** What was allowed with this answer is asked about again, from the next question on. */
+  | { readonly type: 'revoke'; readonly id: string };
 
 /** An item of an inbox and its number. */
 export interface Posted {
@@ -302,6 +310,12 @@ const REQUEST: Kind = kinds.shape({
   title: kinds.text,
   details: kinds.kind('JSON', (value) => typeof value !== 'function' && unwritable(value) === undefined),
   timeoutMs: kinds.timeout,
+  decisions: kinds.listOf(
+    kinds.oneOf<Decision['type']>('approve', 'edit', 'reject', 'respond'),
+    undefined,
+    1,
+  ),
+  remember: kinds.flag,
   onRequest: kinds.func(),
 } satisfies Record<keyof Request, Kind>);
 

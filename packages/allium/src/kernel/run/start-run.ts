@@ -231,7 +231,7 @@ async function postAnswers(
     if (first || open.decided?.answers.has(requestId)) throw cameTooLate(requestId, others);
     if (!request) throw unknownRequest(requestId, others);
     // What comes through the parent of a sub-agent was in time when the parent took it.
-    checkFits(request, decision, options.parent ? request.createdAt : now);
+    checkFits(request, decision, options.parent ? request.createdAt : now, options.parent !== undefined);
     // Nobody who could write them anew reads what a sub-agent is answered.
     if (!options.parent) await checkEdit(plan, open, request, decision);
     ids.set(requestId, randomId());

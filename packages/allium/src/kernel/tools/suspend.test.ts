@@ -382,7 +382,7 @@ describe('ctx.suspend() in a tool', () => {
     });
     const agent = new Agent({ model: scriptedModel([calls('bad'), 'end']), tools: [bad] });
     expect(results(await watched(agent, 'go'))[0]).toContain(
-      'ctx.suspend() takes a request { title?, details?, timeoutMs?, onRequest? }, got',
+      'ctx.suspend() takes a request { title?, details?, timeoutMs?, decisions?, remember?, onRequest? }, got',
     );
     const asking = new Agent({
       model: scriptedModel([calls('bad'), 'end']),

@@ -3,9 +3,11 @@
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { storable } from '../guards/call-verdicts.js';
+import { isAllowed } from '../journal/allowances.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { textOf } from '../messages/messages.js';
 import { beforeToolCall, type CallDecision } from '../plan/rules.js';
+import { type Asking, askersOf, asking, narrowed } from '../protocol/asking.js';
 import { Suspension } from '../protocol/signals.js';
 import { type Decision, isRequest, type PendingRequest, type Request } from '../protocol/store.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool.js';
@@ -97,7 +99,7 @@ export class ToolApproval {
       ask = judged.ask;
       return judged.deny?.reason;
     });
-    if (ask && !decision.block) decision.ask ??= ask;
+    if (ask && !decision.block) decision.ask = asking(decision.ask, ask)!;
     if (!decision.result) return decision;
     return { ...decision, result: { ...decision.result, value: asToolResult(decision.result.value) } };
   }
@@ -107,12 +109,12 @@ export class ToolApproval {
     if (call.result || call.pending) return;
     if (block) return call.refuse(block.reason, block.by);
     if (ask && call.approved !== hashOf(call.ctx)) {
-      const request = await this.questions.make(call, call.ctx, 'ask', ask.request, ask.by);
+      const { request, given } = await this.question(call, call.ctx, ask);
       const answered = this.run.open.decided?.answers.has(request.id);
       const edit = answered || call.edits > 0 ? undefined : this.questions.editOf(call);
       // The schema has changed since somebody edited the arguments: they are shown what it makes of them now.
       if (edit) return this.edit(call, edit.args, false);
-      const answer = await this.questions.answer(call, request, ask.request, this.run.scope);
+      const answer = await this.questions.answer(call, request, given, this.run.scope);
       if (!answer) {
         call.pending = [request];
         return;
@@ -123,6 +125,22 @@ export class ToolApproval {
       else call.result = textResult(answer.text);
     }
     if (result) call.result ??= result.value as ToolResult;
+  }
+
+  /** One question for all who ask: that of the first for whom it is not allowed already. */
+  private async question(
+    call: Call,
+    ctx: ToolContext,
+    ask: Asking,
+  ): Promise<{ request: PendingRequest; given: Request }> {
+    await this.questions.heedRevoked();
+    const { allowed } = this.run.state;
+    const about = { kind: 'ask', toolName: ctx.toolCall.name, hash: hashOf(ctx) } as const;
+    const all = askersOf(ask);
+    const left = all.filter(({ request, by }) => !isAllowed(allowed, { ...request, ...about, by }));
+    const [first = all[0]!, ...others] = left;
+    const given = narrowed([first, ...others]);
+    return { request: await this.questions.make(call, ctx, 'ask', given, first.by), given };
   }
 
   /** The model's arguments don't fit a schema that has changed, but what a person wrote instead may. */
@@ -156,7 +174,7 @@ export class ToolApproval {
     if (!isRequest(request)) {
       throw new AlliumError(
         'INVALID_HOOK_RESULT',
-        `ctx.suspend() takes a request { title?, details?, timeoutMs?, onRequest? }, got ${shown(request)}.`,
+        `ctx.suspend() takes a request { title?, details?, timeoutMs?, decisions?, remember?, onRequest? }, got ${shown(request)}.`,
       );
     }
     this.run.call.check();
@@ -183,8 +201,8 @@ export class ToolApproval {
     const { block, ask, result } = await this.judge(call, ctx);
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== hashOf(ctx)) {
-      const pending = await this.questions.make(call, ctx, 'ask', ask.request, ask.by);
-      const answer = await this.answerOrSuspend(call, ctx, pending, ask.request);
+      const { request, given } = await this.question(call, ctx, ask);
+      const answer = await this.answerOrSuspend(call, ctx, request, given);
       if (answer.type === 'respond') return textResult(answer.text);
       if (answer.type === 'reject') return errorResult(rejection(answer));
       if (answer.type === 'edit')

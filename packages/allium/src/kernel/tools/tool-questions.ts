@@ -5,7 +5,7 @@
 
 import type { ToolContext } from '../context/context.js';
 import { type Answer, cameTooLate, checkAnswer, firstAnswer, hasLapsed, settles } from '../inbox/answers.js';
-import { posted, tookAnswers } from '../inbox/inbox.js';
+import { posted, revokedIn, tookAnswers } from '../inbox/inbox.js';
 import { type Admitted, admit, answerEntry, isJudged } from '../inbox/judge-answers.js';
 import { post, watchInbox } from '../inbox/posting.js';
 import { isAllowed } from '../journal/allowances.js';
@@ -64,6 +64,7 @@ export class ToolQuestions extends QuestionRecord {
       return stored.admitted || !isJudged(run.plan, stored.decision)
         ? stored.decision
         : this.takeIn(call, request, await admit(run, request, stored.decision), stored, []);
+    await this.heedRevoked();
     if (isAllowed(run.state.allowed, request)) return this.allow(call, request);
     if (hasLapsed(request, run.clock.now())) return this.decide(call, request, lapsed(request));
     const handler = given.onRequest ?? run.onRequest;
@@ -86,6 +87,23 @@ export class ToolQuestions extends QuestionRecord {
     } finally {
       question.waiting--;
       if (![...this.asked.values()].some(({ waiting }) => waiting > 0)) this.rest();
+    }
+  }
+
+  /** Before anything counts as allowed: somebody, perhaps in another process, may have revoked it a moment ago. */
+  async heedRevoked(): Promise<void> {
+    const { run } = this;
+    if (!run.state.allowed) return;
+    const found = await this.inbox();
+    if (revokedIn(found).length > 0) await run.append([tookAnswers(found, new Set())]);
+  }
+
+  private async inbox(): Promise<readonly Posted[]> {
+    try {
+      return await posted(this.run.store, this.run.state);
+    } catch (error) {
+      // A store that fails is nobody's answer.
+      throw this.run.surrender(error);
     }
   }
 
@@ -134,7 +152,9 @@ export class ToolQuestions extends QuestionRecord {
     };
     try {
       const decision = await handler(request, ctx);
-      return decision === undefined ? undefined : checkAnswer(request, decision, request.createdAt);
+      return decision === undefined
+        ? undefined
+        : checkAnswer(request, decision, request.createdAt, this.run.depth > 0);
     } catch (error) {
       // An answer that was posted before it failed counts.
       await this.look();
@@ -258,14 +278,12 @@ export class ToolQuestions extends QuestionRecord {
     const { run } = this;
     const { clock } = run;
     const postId = own && randomId();
-    let found: readonly Posted[];
     try {
       if (own) await this.post(request, own.decision, postId!);
-      found = await posted(run.store, run.state);
     } catch (error) {
-      // A store that fails is nobody's answer.
       throw run.surrender(error);
     }
+    const found = await this.inbox();
     const first = firstAnswer(found, request, clock.now()) ?? (own && { decision: own.decision, postId });
     if (!first) return undefined;
     if (own && first.postId === postId) return this.takeIn(call, request, own, first, found);

@@ -6,12 +6,14 @@ import {
   defineMiddleware,
   isControl,
   type Middleware,
+  type Request,
   type RequestHandler,
   type Tool,
   type ToolContext,
   type ToolVerdict,
 } from '../../index.js';
 import {
+  checkFields,
   checkNumber,
   describeValue,
   type Fields,
@@ -24,13 +26,16 @@ import {
   readOptions,
 } from '../../kit/index.js';
 
-/** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs)`. */
+/** Which answers a question takes. */
+export interface ApprovalAnswers extends Pick<Request, 'decisions' | 'remember'> {}
+
+/** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs, answers)`. */
 export type ApprovalVerdict =
   | 'allow'
   | 'deny'
   | 'ask'
   | { readonly type: 'deny'; readonly reason?: string }
-  | { readonly type: 'ask'; readonly details?: unknown; readonly timeoutMs?: number };
+  | ({ readonly type: 'ask'; readonly details?: unknown; readonly timeoutMs?: number } & ApprovalAnswers);
 
 /**
  * A function of the call. `ctx.args` are the validated arguments. They have the tool's type in `policyFor(tool,
@@ -83,13 +88,21 @@ export function deny(reason?: string): ApprovalVerdict {
   return { type: 'deny', ...(reason !== undefined && { reason }) };
 }
 
-/** A person decides. `details` (JSON) is what they see; after `timeoutMs` the call counts as rejected. */
-export function ask(details?: unknown, timeoutMs?: number): ApprovalVerdict {
+/**
+ * A person decides. `details` (JSON) is what they see; after `timeoutMs` the call counts as rejected. `answers` limits what
+ * they can answer: `{ decisions: ['approve', 'reject'], remember: false }`.
+ */
+export function ask(details?: unknown, timeoutMs?: number, answers: ApprovalAnswers = {}): ApprovalVerdict {
   return {
     type: 'ask',
     ...(details !== undefined && { details }),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    ...answersOf(answers),
   };
+}
+
+function answersOf({ decisions, remember }: ApprovalAnswers): ApprovalAnswers {
+  return { ...(decisions !== undefined && { decisions }), ...(remember !== undefined && { remember }) };
 }
 
 /**
@@ -119,6 +132,7 @@ export function approval(options: ApprovalOptions = {}): Middleware {
           title: `Run "${name}"?`,
           ...(details !== undefined && { details }),
           ...(timeoutMs !== undefined && { timeoutMs }),
+          ...answersOf(verdict),
           ...(onRequest && { onRequest }),
         },
       };
@@ -167,6 +181,11 @@ function judge(policy: ApprovalPolicy, ctx: ToolContext): Awaitable<ApprovalVerd
   return typeof own === 'function' ? own(ctx) : own;
 }
 
+const ANSWERS = {
+  decisions: kinds.listOf(kinds.oneOf('approve', 'edit', 'reject', 'respond'), undefined, 1),
+  remember: kinds.flag,
+} satisfies Fields;
+
 type VerdictObject = Exclude<ApprovalVerdict, string> | { readonly type: 'allow' };
 
 /** Throws for what is no verdict. */
@@ -180,6 +199,7 @@ function asObject(verdict: unknown): VerdictObject {
     return { ...made, type: 'deny' };
   if (made?.type === 'ask') {
     if (made.timeoutMs !== undefined) checkNumber('timeoutMs', made.timeoutMs, 0);
+    checkFields('ask()', ANSWERS, answersOf(made));
     return { ...made, type: 'ask' };
   }
   throw new AlliumError(

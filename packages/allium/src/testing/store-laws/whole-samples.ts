@@ -107,6 +107,8 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
       title: 'May I?',
       details: { risk: 'low' },
       timeoutMs: 60_000,
+      decisions: ['approve', 'reject'],
+      remember: false,
       from: { agent: 'sub', sessionId: 's', runId: 'r2', callId: 'c2' },
     },
     notBegun: ['d'],
@@ -116,7 +118,13 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
-  inbox: { type: 'inbox', cursor: 3, waits: [1, 2], refused: [{ n: 3, by: 'guard', reason: 'No.' }] },
+  inbox: {
+    type: 'inbox',
+    cursor: 3,
+    waits: [1, 2],
+    refused: [{ n: 3, by: 'guard', reason: 'No.' }],
+    revoked: ['q'],
+  },
   rewind: { type: 'rewind', to: 'm1' },
   run_end: { type: 'run_end', runId, status: 'stopped', stop, turns: 3 },
 };
@@ -137,6 +145,7 @@ const posted: Posted = {
   claim: { type: 'claim', requestId: 'q' },
   cancel: { type: 'cancel', reason: 'Enough.' },
   unqueue: { type: 'unqueue', n: 1 },
+  revoke: { type: 'revoke', id: 'q' },
 };
 
 /** Made anew each time, as a store may keep what it is given. Of a later version than ours: whose it is, is not the store's to say. */

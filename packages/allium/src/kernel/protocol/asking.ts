@@ -1,0 +1,46 @@
+/** Several may want to ask about one call. A person is asked once. */
+
+import type { Decision, Request } from './store.js';
+
+/** Who wants to ask about a call, and what. */
+export interface Asking {
+  readonly request: Request;
+  /** The middleware that asks. */
+  readonly by: string;
+  /** Others who want to ask about the same call. */
+  readonly also?: readonly Asker[];
+}
+
+export type Asker = Pick<Asking, 'request' | 'by'>;
+
+/** All who ask, in order. */
+export function askersOf({ request, by, also = [] }: Asking): readonly Asker[] {
+  return [{ request, by }, ...also];
+}
+
+/** Those of both, in order. */
+export function asking(first: Asking | undefined, next: Asking | undefined): Asking | undefined {
+  if (!first || !next) return first ?? next;
+  const also = [...askersOf(first), ...askersOf(next)].slice(1);
+  return { request: first.request, by: first.by, also };
+}
+
+/** The question of the first, with answers that all of them take. Where there are none, it can only be rejected. */
+export function narrowed([first, ...others]: readonly [Asker, ...Asker[]]): Request {
+  let { request } = first;
+  for (const { request: other } of others) {
+    const { decisions = other.decisions } = request;
+    const both = decisions?.filter((type) => other.decisions?.includes(type) ?? true);
+    request = {
+      ...request,
+      ...(both && { decisions: both.length > 0 ? both : (['reject'] as const) }),
+      ...(other.remember === false && { remember: false }),
+    };
+  }
+  return request;
+}
+
+/** Does the question take an answer of this type? */
+export function takes({ decisions }: Pick<Request, 'decisions'>, type: Decision['type']): boolean {
+  return decisions?.includes(type) ?? true;
+}
