@@ -13,6 +13,7 @@ const lockfiles = [
   'bench/node24/package-lock.json',
   'examples/chat/package-lock.json',
   'examples/http/package-lock.json',
+  'packages/guardrails/eval/compare/package-lock.json',
 ].filter((path) => existsSync(join(root, path)));
 
 it.each(lockfiles)('%s resolves nothing to an address', (path) => {

@@ -1,6 +1,7 @@
 // Measures the detectors on generated, labelled texts, and writes results.json and the table of the guide.
 //   npm run eval:guardrails                          all corpora, as the guide shows them
 //   npm run eval:guardrails -- --set tune            the texts that the detectors were tuned with
+//   npm run eval:guardrails -- --compare             the same texts of the report with what npm offers instead
 //   npm run eval:guardrails -- --mistakes 10         prints what went wrong
 //   npm run eval:guardrails -- --corpus mine.jsonl   your texts: a line each, { "text", "spans": [{ "start", "end", "kind" }] },
 //                                                    or { "text", "injection": true }
@@ -10,6 +11,7 @@ import { parseArgs } from 'node:util';
 import { PII_TYPES, piiDetector } from '../dist/pii/detect.js';
 import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { secretDetector } from '../dist/secrets/detect.js';
+import { compare } from './compare/run.mjs';
 import { injectionCorpus } from './injection-corpus.mjs';
 import { measure, speed } from './measure.mjs';
 import { CHECKED, PII_CORPUS_TYPES, piiCorpus } from './pii-corpus.mjs';
@@ -23,6 +25,7 @@ const { values } = parseArgs({
     set: { type: 'string', default: 'report' },
     mistakes: { type: 'string', default: '0' },
     corpus: { type: 'string' },
+    compare: { type: 'boolean', default: false },
     'no-write': { type: 'boolean', default: false },
   },
 });
@@ -34,6 +37,7 @@ const secrets = secretDetector({ entropy: true });
 const injection = injectionDetector({ threshold: 1, strict: false });
 
 if (values.corpus) measureOwn(values.corpus);
+else if (values.compare) await compare(SEEDS.report, { write: !values['no-write'] });
 else measureAll();
 
 function measureAll() {
