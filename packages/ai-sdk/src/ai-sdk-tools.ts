@@ -136,7 +136,7 @@ async function resultOf(
 ): Promise<ToolResult> {
   const details = output === undefined ? {} : { details: jsonCopy(output) };
   if (!toModelOutput) return toolResult({ content: textOf(output), ...(isObject(output) && details) });
-  // The AI SDK 5 hands over the output alone, 6 and 7 an object with it: an object that is both serves all.
+  // As the AI SDK 6 and 7 call it. Version 5 hands over the output alone, and a tool does not say which one it is for.
   const given = { toolCallId: ctx.toolCall.id, input, output };
   const told = await toModelOutput(given);
   const { type } = (isObject(told) ? told : {}) as Loose;

@@ -13,7 +13,7 @@ import { addSessions } from './sessions.js';
 import { addTrace } from './trace.js';
 import { addVersion } from './version.js';
 
-// A web inspector (`inspect`, after trace) and MCP servers (`mcp`, after plugin) get their places here when they exist.
+// A web inspector (`inspect`, after trace) gets its place here when it exists.
 export const COMMANDS: readonly AddCommand[] = [
   addInit,
   addRun,
