@@ -11,6 +11,17 @@ import type { RuleHook } from '../protocol/plan.js';
 import type { Store } from '../protocol/store.js';
 import type { AgentOptions } from './agent.js';
 
+export const STORE: Kind<Store> = kinds.methods<Store>(
+  'append',
+  'read',
+  'head',
+  'list',
+  'fork',
+  'delete',
+  'post',
+  'take',
+);
+
 /** Checked where it is taken apart: by `compose()`, or by the reader of prices. */
 const elsewhere = kinds.anything;
 
@@ -24,7 +35,7 @@ const OPTIONS: Fields = {
   toolChoiceTurns: kinds.oneOf('first', 'all'),
   limits: LIMITS,
   sessionLimits: SESSION_LIMITS,
-  store: kinds.methods<Store>('append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take'),
+  store: STORE,
   observers: kinds.listOf(kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'))),
   onObserverError: kinds.func(),
   toolExecution: kinds.oneOf('parallel', 'sequential'),

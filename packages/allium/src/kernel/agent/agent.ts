@@ -26,7 +26,7 @@ import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { StateCell } from '../protocol/state.js';
 import type { RequestHandler, Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { checkAgentOptions } from './agent-options.js';
+import { checkAgentOptions, STORE } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { checkSessionId, Session, type SessionOptions } from './session.js';
@@ -169,9 +169,9 @@ export class Agent {
   /** A conversation that goes on: the same id brings back the same history. */
   session(id: string, options: SessionOptions = {}): Session {
     checkSessionId(id);
-    checkFields('session()', { tenant: kinds.text }, options);
-    const { tenant } = options;
-    return new Session(this, id, false, this.store, tenant);
+    checkFields('session()', { tenant: kinds.text, store: STORE }, options);
+    const { tenant, store = this.store } = options;
+    return new Session(this, id, false, store, tenant);
   }
 
   /**

@@ -32,6 +32,31 @@ describe('sessions', () => {
     expect(model.requests[0]!.messages.length).toBe(3);
   });
 
+  it('is where it is said to be, whatever store the agent has', async () => {
+    const store = memoryStore();
+    const agent = new Agent({ model: scriptedModel([text('one')]), store: memoryStore() });
+    await agent.session('chat', { store }).run('first');
+    expect((await agent.session('chat', { store }).messages()).length).toBe(2);
+    expect(await agent.session('chat').messages()).toEqual([]);
+    expect(() => agent.session('chat', { store: {} as never })).toThrow('`store`');
+  });
+
+  it('runs under the id that a run is given, and resumes only that one', async () => {
+    const model = scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } }), text('done')]);
+    const ask = () => ({ ask: { title: 'May I?' } });
+    const agent = new Agent({ model, tools: [echo], beforeToolCall: ask, store: memoryStore() });
+    const session = agent.session('chat');
+    const { runId, pending } = await session.run('first', { runId: 'mine' });
+    expect([runId, (await session.messages())[0]!.id]).toEqual(['mine', 'mine.1']);
+    const answers = { [pending[0]!.id]: { type: 'approve' } } as const;
+    await expect(session.resume({ runId: 'other', answers })).rejects.toMatchObject({
+      code: 'SESSION_UNKNOWN',
+      message: expect.stringContaining('"mine" is'),
+    });
+    expect(await session.resume({ runId: 'mine', answers })).toMatchObject({ status: 'done', runId: 'mine' });
+    await expect(session.run('again', { runId: 'a b' })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
+  });
+
   it('numbers messages by run: runId.1, runId.2, …', async () => {
     const model = scriptedModel([
       toolCalls({ name: 'echo', args: { say: 'a' } }, { name: 'echo', args: { say: 'b' } }),

@@ -31,6 +31,8 @@ import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 export interface SessionOptions {
   /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
   readonly tenant?: string;
+  /** Where the session is. @default the store of the agent */
+  readonly store?: Store;
 }
 
 export interface ForkOptions {

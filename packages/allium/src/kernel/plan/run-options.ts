@@ -19,6 +19,7 @@ const RUN: Fields = {
   limits: LIMITS,
   tenant: kinds.text,
   queue: QUEUE_MODES,
+  runId: kinds.kind('text without spaces', (value) => typeof value === 'string' && /^\S+$/.test(value)),
   metadata: kinds.record,
   onRequest: kinds.func(),
   // By what the kernel reads of it: it may come from another copy of this package.

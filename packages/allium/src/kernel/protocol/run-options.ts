@@ -29,6 +29,10 @@ export interface RunOptions {
   readonly tenant?: string;
   /** Override the agent's, one by one. A resume that should keep them gives them again. */
   readonly queue?: QueueModes;
+  /**
+   * The id of the run, which no run of the session has had. A resume goes on with that run only. @default random
+   */
+  readonly runId?: string;
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
   /** Instead of the agent's. */

@@ -103,7 +103,7 @@ function newRun(start: Start, plan: ComposedPlan, journal: Journal, metadata: Me
     v: ENTRY_VERSION,
     at: 0,
     type: 'run_start',
-    runId: `r_${agent.newId()}`,
+    runId: options.runId ?? `r_${agent.newId()}`,
     plan: plan.names,
   };
   if (plan.twins) entry.twins = plan.twins;
@@ -176,6 +176,8 @@ async function reopen(
   const { options } = start;
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
+  const { runId = open.runId } = options;
+  if (runId !== open.runId) throw anotherOpen(journal.state, runId);
   const plan = resumedPlan(open, composed, options.allowPlanChange, withNames);
   const own = await postAnswers(start, plan, open);
   const { found, answers } = await answered(start, open);
@@ -264,6 +266,15 @@ function nothingOpen({ sessionId, ended }: SessionState): AlliumError {
     'SESSION_UNKNOWN',
     `Session "${sessionId}" has no run to resume: the last one, "${runId}", has ended as '${status}'. Start another with run().`,
     { data: { runId, status } },
+  );
+}
+
+function anotherOpen({ sessionId, open, ended }: SessionState, runId: string): AlliumError {
+  const status = ended?.runId === runId ? ` It has ended as '${ended.status}'.` : '';
+  return new AlliumError(
+    'SESSION_UNKNOWN',
+    `Run "${runId}" of session "${sessionId}" is not open, so it cannot be resumed: "${open!.runId}" is.${status}`,
+    { data: { runId, open: open!.runId } },
   );
 }
 
