@@ -39,6 +39,7 @@ const windows = (size: number): Record<string, () => Middleware> => ({
   [`contextEditing, the last ${size - 1}`]: () =>
     contextEditing({ clearToolResultsAfterTokens: 0, keep: size - 1, tokenCounter }),
   [`a transform that keeps the last ${size}`]: () => ({ transformContext: (all) => all.slice(-size) }),
+  [`a conversion that keeps the last ${size}`]: () => ({ convertToLlm: (all) => all.slice(-size) }),
   [`a layer that keeps the last ${size}`]: () => ({
     wrapModel: ({ messages }, next) => next({ messages: messages.slice(-size) }),
   }),

@@ -55,10 +55,13 @@ export async function requestMessages(ctx: Calling): Promise<Sent> {
 
 /** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */
 async function converted(messages: Sent, ctx: Calling): Promise<readonly Message[]> {
+  const { _run: run } = ctx;
+  const given = messages ?? sentIn(ctx);
   const extra = ctx._extras();
   extra.converting = true;
   try {
-    return await convertToLlm(ctx._run.plan.rules.convertToLlm, messages ?? sentIn(ctx), ctx);
+    const made = await convertToLlm(run.plan.rules.convertToLlm, given, ctx);
+    return made ? withoutOrphans(run, made.messages, () => [made.by]) : given;
   } finally {
     extra.converting = false;
   }

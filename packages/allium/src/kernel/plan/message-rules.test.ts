@@ -207,6 +207,27 @@ describe('transformContext: chain', () => {
     });
   });
 
+  it('does so after convertToLlm too, and names the one that answered', async () => {
+    const model = scriptedModel([call(), text('end')]);
+    const agent = new Agent({
+      model,
+      tools: [echo],
+      middleware: [
+        named('cutter', { convertToLlm: (messages) => messages.slice(-1) }),
+        named('silent', { convertToLlm: () => undefined }),
+      ],
+    });
+    const { result, events } = await watched(agent, 'go');
+    expect(transcript(model.requests[1]!.messages)).toEqual(['user: go']);
+    expect(result.changes.map(({ by, turn }) => `${by} ${turn}`)).toEqual([
+      'cutter 1',
+      'cutter 2',
+      'cutter 2',
+      'cutter 2',
+    ]);
+    expect(events.find(({ type }) => type === 'custom')).toMatchObject({ data: { by: ['cutter'] } });
+  });
+
   it('drops a call whose result was cut, and keeps the text beside it', async () => {
     const model = scriptedModel([
       toolCalls({ name: 'echo', args: { text: 'x' }, text: 'Let me see.' }),

@@ -113,14 +113,15 @@ export async function convertToLlm(
   hooks: Hooks,
   messages: readonly Message[],
   ctx: ModelContext,
-): Promise<readonly Message[]> {
+): Promise<Transformed | undefined> {
   for (const planned of hooks.toReversed()) {
     const answer = await ask<readonly Message[]>(planned, ctx, messages, assigned, ctx._request);
     if (answer === undefined) continue;
-    if (answer !== messages) ctx._run.note(planned.name, 'converted the messages of the request');
-    return answer;
+    if (answer === messages) break;
+    ctx._run.note(planned.name, 'converted the messages of the request');
+    return { by: planned.name, messages: answer };
   }
-  return messages;
+  return undefined;
 }
 
 /** Each hook is given what the one before made of a part of the request. */

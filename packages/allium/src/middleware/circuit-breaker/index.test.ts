@@ -223,6 +223,21 @@ describe('circuit-breaker', () => {
       });
       expect(await ends(6)).toEqual([...Array(5).fill('MODEL_ERROR'), 'CIRCUIT_OPEN']);
     });
+
+    it('what failsOn says later', async () => {
+      const { ends } = setup([down, down, down, refusedByModel, refusedByModel], {
+        failsOn: async (error) => (error as { status: number }).status === 400,
+      });
+      expect(await ends(6)).toEqual([...Array(5).fill('MODEL_ERROR'), 'CIRCUIT_OPEN']);
+    });
+
+    it('a failsOn that fails, which fails the run instead of the process', async () => {
+      const { ends } = setup([down, down, 'ok'], {
+        failures: 1,
+        failsOn: () => Promise.reject(new Error('no idea')),
+      });
+      expect(await ends(3)).toEqual(['MIDDLEWARE_ERROR', 'MIDDLEWARE_ERROR', 'ok']);
+    });
   });
 
   it('has a circuit for each model', async () => {

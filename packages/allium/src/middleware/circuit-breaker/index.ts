@@ -41,7 +41,9 @@ export const OPTIONS = {
    * Which errors count: a function, or an error class (subclasses count too). Never asked about stops,
    * suspensions and aborts. @default isTransient for models, all for tools
    */
-  failsOn: kinds.errorFilter<((error: unknown, ctx: ModelContext | ToolContext) => boolean) | ErrorClass>(),
+  failsOn: kinds.errorFilter<
+    ((error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>) | ErrorClass
+  >(),
   /** Where the time comes from. @default the agent's */
   clock: kinds.clock(),
   ...named('circuit-breaker'),
@@ -93,7 +95,7 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
         return result;
       } catch (error) {
         failure = error;
-        outcome = judged(error, ctx, failsOn);
+        outcome = await judged(error, ctx, failsOn);
         throw error;
       } finally {
         end(outcome, failure);
@@ -102,13 +104,13 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
   });
 }
 
-function judged(
+async function judged(
   error: unknown,
   ctx: ModelContext | ToolContext,
-  failsOn: (error: unknown, ctx: ModelContext | ToolContext) => boolean,
-): CallOutcome {
+  failsOn: (error: unknown, ctx: ModelContext | ToolContext) => boolean | Promise<boolean>,
+): Promise<CallOutcome> {
   if (isControl(error)) return 'nothing';
-  if (failsOn(error, ctx)) return 'failure';
+  if (await failsOn(error, ctx)) return 'failure';
   // An error that does not count came from the other side all the same, so that is alive.
   return attribution(error)?.hook === ctx.seam ? 'success' : 'nothing';
 }
