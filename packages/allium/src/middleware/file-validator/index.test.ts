@@ -188,6 +188,8 @@ describe('file-validator', () => {
       ['a folder behind such a link', 'up/secret.md'],
       ['a file in the folder of the process', 'package.json'],
       ['the same, said clearly', './package.json'],
+      ['the top, after blanks that a tool may trim', ' \t/etc/hostname\n'],
+      ['further up, with such blanks', '../secret.md '],
     ])('refuses what leads to %s', async (_, value) => {
       for (const mustExist of [true, false]) {
         expect(await given({ document: value }, { mustExist })).toContain(`${OUTSIDE} (Argument: document.)`);
@@ -196,6 +198,15 @@ describe('file-validator', () => {
         );
       }
       expect(await given([value])).toContain(OUTSIDE);
+    });
+
+    it.each(['/etc/motd', '../secret.md', 'link.md'])('refuses %s as a name too', async (name) => {
+      expect(await given({ contents: { [name]: 'Hi.' } })).toBe(
+        `Not run: ${JSON.stringify(name)} ${OUTSIDE} (Argument: contents.${name}.)`,
+      );
+      expect(await given({ contents: { [name]: 'Hi.' } }, { args: ['path'] })).toEqual({
+        contents: { [name]: 'Hi.' },
+      });
     });
 
     it('lets through, as it is, what stays inside or is no path', async () => {
@@ -211,6 +222,7 @@ describe('file-validator', () => {
         word: 'test',
         profile: 'ann',
         fileContent: 'x',
+        contents: { 'a.md': 'Hi.', './sub/new.md': 'Hi.' },
         n: 1,
       };
       expect(await given(args)).toEqual(args);

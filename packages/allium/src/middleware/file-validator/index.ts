@@ -70,8 +70,10 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
       return located.real;
     }
     // Nobody said which arguments are paths, so what looks like one must not lead out either. It is passed on as it is.
-    const looks = args === undefined ? looksLikePath(value) : 'no';
-    if (looks !== 'no') await checkInside(value, roots, looks === 'clearly');
+    // Some tools trim what they are given.
+    const text = value.trim();
+    const looks = args === undefined ? looksLikePath(text) : 'no';
+    if (looks !== 'no') await checkInside(text, roots, looks === 'clearly');
     return looks === 'clearly' ? value : undefined;
   }
 

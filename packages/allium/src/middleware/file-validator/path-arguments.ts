@@ -33,7 +33,7 @@ export function looksLikePath(text: string): 'clearly' | 'maybe' | 'no' {
   return RELATIVE.test(text) && !URL_LIKE.test(text) ? 'maybe' : 'no';
 }
 
-/** A text in the arguments of a call. */
+/** A text in the arguments of a call, or a name in them: the names in `{ '/etc/motd': 'Hi' }` are chosen as freely. */
 export interface Found {
   /** `edits[0].file` */
   readonly at: string;
@@ -42,7 +42,10 @@ export interface Found {
   readonly named: boolean;
 }
 
-/** The value with every text in it as `judged` returns it; the same value when nothing changes. */
+/**
+ * The value with every text in it as `judged` returns it; the same value when nothing changes. Names are judged too, and
+ * stay as they are.
+ */
 export async function mapTexts(
   value: unknown,
   isNamed: (name: string) => boolean,
@@ -57,6 +60,7 @@ export async function mapTexts(
   let changed = false;
   for (const [key, item] of Object.entries(value)) {
     const where = list ? `${at}[${key}]` : `${at}${at && '.'}${key}`;
+    if (!list) await judged({ at: where, value: key, named: false });
     const next = await mapTexts(item, isNamed, judged, where, list ? named : isNamed(key));
     changed ||= next !== item;
     entries.push([key, next]);
