@@ -21,6 +21,7 @@ import type {
   ToolContent,
 } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/guard.js';
+import type { PlannedGuard } from '../protocol/plan.js';
 import type { ToolResult } from '../protocol/tool.js';
 import { isSame, judge, type Left, redact, skipOrThrow } from './guards.js';
 import type { Refusal } from './refusal.js';
@@ -32,7 +33,7 @@ export async function judgeMessage(
   ctx: Context,
   guards = ctx.plan.guards[point],
 ): Promise<{ owner: Message; deny?: Refusal }> {
-  const given = searchable(message);
+  const given = withoutFound(searchable(message), point, ctx, guards);
   const said = saidIn(given.content);
   const judged = await judge(guards, { point, message }, said.texts, ctx);
   const { rewritten, texts: left, deny } = judged;
@@ -44,7 +45,7 @@ export async function judgeMessage(
       : redactedContent(given, said.flat(left));
     owner =
       given.role === 'assistant'
-        ? withContent([point], given, { content: content as AssistantContent[], rewritten }, ctx)
+        ? withContent([point], given, { content: content as AssistantContent[], rewritten }, ctx, guards)
         : ({ ...given, content } as Message);
   }
   if (owner.role !== 'tool' || owner.details === undefined) return { owner };
@@ -82,6 +83,21 @@ function searchable(message: Message): Message {
     return kept === part.arguments ? part : { ...part, arguments: kept };
   });
   return isSame(content, message.content) ? message : { ...message, content };
+}
+
+/** Metadata that a user's message came with is the application's own. All other metadata may quote what guards remove. */
+function withoutFound(
+  message: Message,
+  point: GuardPoint,
+  ctx: Context,
+  guards: readonly PlannedGuard[],
+): Message {
+  if (message.role === 'user') return message;
+  const content = cleanParts<Part>(message.content, point, ctx, guards);
+  const owner = content === message.content ? message : ({ ...message, content } as Message);
+  if (owner.role !== 'assistant') return owner;
+  const whole = { content: owner.content, rewritten: false };
+  return withContent([point], owner, whole, ctx, guards);
 }
 
 /** A value that isn't JSON, or is nested too deep, can't be searched, so it is removed. */
@@ -139,7 +155,7 @@ function withPartTexts(part: Part, texts: readonly string[], role: Message['role
   switch (part.type) {
     case 'text':
       // Metadata of the application's own messages is not ours to remove.
-      return { ...(role === 'assistant' ? withoutMetadata(part) : part), text: texts[0]! };
+      return { ...(role === 'user' ? part : withoutMetadata(part)), text: texts[0]! };
     case 'thinking':
       return withheldThinking(part, texts[0]!);
     case 'tool-call': {
@@ -175,10 +191,7 @@ export function withheldThinking(part: ThinkingContent, text: string): ThinkingC
 }
 
 /** A provider's metadata describes the block as it was, and may quote it. */
-export function withoutMetadata<P extends AssistantContent>({
-  metadata: _,
-  ...part
-}: P): Omit<P, 'metadata'> {
+export function withoutMetadata<P extends Part>({ metadata: _, ...part }: P): Omit<P, 'metadata'> {
   return part;
 }
 
@@ -189,12 +202,15 @@ export function withoutMetadata<P extends AssistantContent>({
 export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Promise<ToolResult> {
   const guards = ctx.plan.guards['tool-result'];
   const { toolCall } = ctx;
-  const said = saidIn(result.content);
+  const clean = cleanParts(result.content, 'tool-result', ctx);
+  const said = saidIn(clean);
   const judged = await judge(guards, { point: 'tool-result', toolCall, result }, said.texts, ctx);
   if (judged.deny) return withheld(judged.deny);
-  const content = judged.changed ? toolContent(result.content, said.flat(judged.texts)) : result.content;
+  const content = judged.changed ? toolContent(clean, said.flat(judged.texts)) : clean;
   const { details: given, ...rest } = { ...result, content };
-  if (given === undefined || judged.rewritten) return rest;
+  if (judged.rewritten)
+    return { ...rest, content: content.map((part) => withoutMetadata(part) as ToolContent) };
+  if (given === undefined) return rest;
   const cleaned = redactDetails(given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
   return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
@@ -219,10 +235,11 @@ export function judgeUpdate(
   quiet = false,
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
   if (ctx.plan.guards['tool-result'].some((planned) => planned.guard.judge)) return undefined;
-  const said = saidIn(content);
+  const clean = cleanParts(content, 'tool-result', ctx);
+  const said = saidIn(clean);
   const { texts, deny } = redactTexts('tool-result', said.texts, ctx, quiet);
   if (deny) return undefined;
-  const update = texts === said.texts ? content : toolContent(content, said.flat(texts));
+  const update = texts === said.texts ? clean : toolContent(clean, said.flat(texts));
   if (details === undefined) return { update };
   const cleaned = redactDetails(details, ctx, quiet);
   return cleaned.deny ? undefined : { update, details: cleaned.value };
@@ -260,6 +277,7 @@ export function withContent<R extends ModelResponse>(
   response: R,
   { content, rewritten }: { readonly content: ModelResponse['content']; readonly rewritten: boolean },
   ctx: Context,
+  guards?: readonly PlannedGuard[],
 ): R {
   const { metadata, ...rest } = response;
   if (metadata === undefined) return { ...response, content };
@@ -270,7 +288,7 @@ export function withContent<R extends ModelResponse>(
   });
   let value = given;
   for (const point of points) {
-    const cleaned = redactValue(point, value, ctx);
+    const cleaned = redactValue(point, value, ctx, false, guards);
     value = cleaned.deny ? undefined : cleaned.value;
   }
   if (!isNew && value === given) return response;
@@ -278,11 +296,28 @@ export function withContent<R extends ModelResponse>(
 }
 
 /** The part, without its metadata if a guard finds something there: half of it would look like the provider's own. */
-export function withCleanMetadata(part: AssistantContent, point: GuardPoint, ctx: Context): AssistantContent {
-  if (part.metadata === undefined || ctx.plan.guards[point].length === 0) return part;
+export function withCleanMetadata<P extends Part>(
+  part: P,
+  point: GuardPoint,
+  ctx: Context,
+  guards = ctx.plan.guards[point],
+): P {
+  if (part.metadata === undefined || guards.length === 0) return part;
   const given = asJson(part.metadata);
-  const { value, deny } = redactValue(point, given, ctx, true);
-  return given !== undefined && value === given && !deny ? part : (withoutMetadata(part) as AssistantContent);
+  const { value, deny } = redactValue(point, given, ctx, true, guards);
+  return given !== undefined && value === given && !deny ? part : (withoutMetadata(part) as P);
+}
+
+/** The parts, each without its metadata if a guard finds something there; the same list if no guard does. */
+function cleanParts<P extends Part>(
+  content: readonly P[],
+  point: GuardPoint,
+  ctx: Context,
+  guards = ctx.plan.guards[point],
+): readonly P[] {
+  if (content.every(({ metadata }) => metadata === undefined)) return content;
+  const clean = content.map((part) => withCleanMetadata(part, point, ctx, guards));
+  return isSame(clean, content) ? content : clean;
 }
 
 /** A JSON value without what guards found in its texts; the same one if they found nothing. */

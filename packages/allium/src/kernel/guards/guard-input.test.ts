@@ -62,6 +62,45 @@ describe('input', () => {
     expect(model.requests[0]!.messages[1]!.content[0]).toMatchObject({ type: 'text' });
   });
 
+  it.each(['input', 'request'] as const)(
+    'metadata beside clean text is searched as well, at %s',
+    async (point) => {
+      const quote = { metadata: { quote: 'SECRET' } };
+      const beside: readonly Message[] = [
+        { ...userMessage('q'), metadata: { note: 'of the application' } },
+        {
+          id: '',
+          role: 'assistant',
+          stopReason: 'tool-calls',
+          metadata: { note: 'SECRET', n: 1 },
+          content: [
+            { type: 'text', text: 'hm', ...quote },
+            { type: 'tool-call', id: 'c1', name: 'act', arguments: '{}', metadata: { seal: 'kept' } },
+          ],
+        },
+        {
+          id: '',
+          role: 'tool',
+          toolCallId: 'c1',
+          toolName: 'act',
+          isError: false,
+          content: [{ type: 'text', text: 'k', ...quote }],
+        },
+        userMessage('go'),
+      ];
+      const { model, session } = agentOf(['ok'], redacting([point]));
+      await session.run(beside);
+      const [first, assistant, result] = model.requests[0]!.messages;
+      expect(first).toMatchObject({ metadata: { note: 'of the application' } });
+      expect(assistant).toMatchObject({ metadata: { note: '[redacted]', n: 1 } });
+      expect(assistant!.content).toEqual([
+        { type: 'text', text: 'hm' },
+        { type: 'tool-call', id: 'c1', name: 'act', arguments: '{}', metadata: { seal: 'kept' } },
+      ]);
+      expect(result!.content).toEqual([{ type: 'text', text: 'k' }]);
+    },
+  );
+
   it('a judge sees all of it, and what it rewrites is all that is left', async () => {
     const texts: string[] = [];
     const { session } = agentOf(

@@ -71,6 +71,49 @@ describe('tool-result', () => {
     expect(messages[2]).not.toHaveProperty('details');
   });
 
+  const quoting = (content: string) => [
+    { type: 'text' as const, text: content, metadata: { quote: 'SECRET', provider: { p: { q: 'SECRET' } } } },
+    { type: 'image' as const, data: 'AA==', mimeType: 'image/png', metadata: { alt: 'SECRET' } },
+    { type: 'text' as const, text: 'more', metadata: { seal: 'kept' } },
+  ];
+  const tellsBeside = tool({
+    name: 'tells_beside',
+    description: 'T.',
+    input: z.any(),
+    execute(_, ctx) {
+      ctx.update(quoting('half'));
+      return quoting('done');
+    },
+  });
+  it.each<[string, Partial<Middleware>]>([
+    ['a tool', {}],
+    ['a layer', { wrapTool: async () => ({ content: quoting('done'), isError: false }) }],
+    [
+      'a hook before the call',
+      { beforeToolCall: () => ({ result: { content: quoting('done'), isError: false } }) },
+    ],
+    ['a hook after the call', { afterToolCall: () => ({ content: quoting('done') }) }],
+  ])('metadata of its parts goes where a guard finds something in it: of %s', async (_, hooks) => {
+    const model = scriptedModel([toolCalls({ name: 'tells_beside' }), 'end']);
+    const middleware = [redacting(['tool-result']), { name: 'other', ...hooks } as Middleware];
+    const { events, result } = await collect(
+      new Agent({ model, tools: [tellsBeside], middleware }).stream('hi'),
+    );
+    expect(JSON.stringify([events, result, model.requests])).not.toContain('SECRET');
+    expect(result!.messages[2]!.content).toEqual([
+      { type: 'text', text: 'done' },
+      { type: 'image', data: 'AA==', mimeType: 'image/png' },
+      { type: 'text', text: 'more', metadata: { seal: 'kept' } },
+    ]);
+  });
+
+  it('metadata of its parts goes when a judge rewrote the text', async () => {
+    const model = scriptedModel([toolCalls({ name: 'tells_beside' }), 'end']);
+    const middleware = [judging(['tool-result'], () => ({ type: 'rewrite', text: 'nothing' }))];
+    const { messages } = await new Agent({ model, tools: [tellsBeside], middleware }).run('hi');
+    expect(messages[2]!.content.flatMap((part) => part.metadata ?? [])).toEqual([]);
+  });
+
   const circular: Record<string, unknown> = { raw: 'SECRET' };
   circular.self = circular;
   it.each<[string, unknown, unknown]>([
