@@ -53,7 +53,7 @@ JSON Schema that is wrong further in fails the first call the same way.
 
 What \`execute\` may return where text or JSON is not enough. \`content\` may be text.
 
-@options kernel/protocol/tool.ts ToolResult
+@options kernel/protocol/tool-result.ts ToolResult
 
 ### \`agent.asTool(options)\`
 

@@ -22,7 +22,6 @@ export const middlewareArguments: Readonly<Record<string, () => readonly unknown
   replay: () => [{ from: [] }],
   skills: () => [{ dir: '.' }],
   'structured-output': () => [{ schema: z.unknown() }],
-  'tool-emulator': () => [{ model: scriptedModel([]) }],
   'tool-selector': () => [{ model: scriptedModel([]) }],
   timeout: () => [{ modelMs: 1000 }],
 };

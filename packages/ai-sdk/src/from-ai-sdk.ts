@@ -29,6 +29,8 @@ export interface FromAiSdkOptions {
   readonly optionKeys?: readonly string[];
   /** Takes an answer that ends without a finish reason as complete, for servers that never send one. @default false */
   readonly acceptUnfinished?: boolean;
+  /** False for a model that cannot follow a JSON Schema: `structuredOutput` then asks through a tool. @default what the model says */
+  readonly jsonMode?: boolean;
 }
 
 /** The names of the options, for what takes them together with its own. */
@@ -41,6 +43,7 @@ export const FROM_AI_SDK_OPTIONS = [
   'callOptions',
   'optionKeys',
   'acceptUnfinished',
+  'jsonMode',
 ] as const;
 
 /**
@@ -59,12 +62,14 @@ export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions =
   const provider = options.provider ?? (model.provider.split('.')[0] || 'ai-sdk');
   const keys = new Set([...keysOf(model.provider), ...keysOf(provider), ...(options.optionKeys ?? [])]);
   const version = specVersionOf(model);
+  const { jsonMode = saysJsonMode(model) } = options;
   const made = new WeakMap();
   const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions, made };
   return {
     provider,
     id: options.id ?? model.modelId,
     ...(price && { price }),
+    ...(jsonMode !== undefined && { jsonMode }),
     stream(request: ModelRequest, { signal }): AsyncIterable<ModelPart> {
       const tools = new Set(request.tools.map(({ name }) => name));
       const open = () => model.doStream(toCallOptions(request, call, signal));
@@ -92,6 +97,12 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
     'INVALID_OPTION',
     `The language model ${model.provider}/${model.modelId} has specification ${JSON.stringify(specificationVersion)}; v2, v3 and v4 are understood. Update its package: npm install <package>@latest`,
   );
+}
+
+/** Models of servers that speak like OpenAI's say it; the others are taken to have one. */
+function saysJsonMode(model: AiSdkLanguageModel): boolean | undefined {
+  const { supportsStructuredOutputs: supports } = model as { supportsStructuredOutputs?: unknown };
+  return supports === false ? false : undefined;
 }
 
 function toolsByName(tools: Readonly<Record<string, AiSdkProviderTool>>): CallOptions['providerTools'] {

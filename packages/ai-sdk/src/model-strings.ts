@@ -130,6 +130,7 @@ function lazyModel(
     provider: named.provider,
     id: named.id,
     ...(options.price && { price: options.price }),
+    ...(options.jsonMode !== undefined && { jsonMode: options.jsonMode }),
     stream(request, call) {
       return model ? model.stream(request, call) : afterLoading(loaded, request, call);
     },

@@ -140,14 +140,9 @@ export {
   type Store,
   type TurnPlan,
 } from './kernel/protocol/store.js';
-export {
-  type Tool,
-  type ToolOptions,
-  type ToolResult,
-  tool,
-  toolResult,
-  toolSpec,
-} from './kernel/protocol/tool.js';
+export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/tool.js';
+export { toolOutput } from './kernel/protocol/tool-output.js';
+export { type ToolResult, toolResult } from './kernel/protocol/tool-result.js';
 export { runResult } from './kernel/run/run-result.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { isTransient } from './kit/transient.js';

@@ -15,7 +15,7 @@ import type { ModelRun } from '../kernel/model/model-run.js';
 import { type Asker, askersOf } from '../kernel/protocol/asking.js';
 import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
 import type { Request } from '../kernel/protocol/store.js';
-import { errorResult } from '../kernel/protocol/tool.js';
+import { errorResult } from '../kernel/protocol/tool-result.js';
 
 export type { CallVerdict } from '../kernel/context/run-port.js';
 export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../kernel/guards/call-verdicts.js';

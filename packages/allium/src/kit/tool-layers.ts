@@ -2,7 +2,8 @@
 import { internal, type ToolCallOwner, type ToolCallSubject } from '../kernel/context/context.js';
 import type { ToolContext } from '../kernel/protocol/contexts.js';
 import type { Next, ToolOverride } from '../kernel/protocol/middleware.js';
-import type { Tool, ToolResult } from '../kernel/protocol/tool.js';
+import type { Tool } from '../kernel/protocol/tool.js';
+import type { ToolResult } from '../kernel/protocol/tool-result.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
 

@@ -24,7 +24,7 @@ import type {
   RequestContext,
   RequestHandler,
 } from '../protocol/store.js';
-import { type ToolResult, toolResult } from '../protocol/tool.js';
+import { type ToolResult, toolResult } from '../protocol/tool-result.js';
 import type { Run } from '../run/run.js';
 import { childId, endRun, placeOf } from '../tools/end-children.js';
 import type { ToolBatch } from '../tools/tool-batch.js';

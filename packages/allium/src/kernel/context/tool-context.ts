@@ -7,7 +7,8 @@ import type { AssistantMessage, ToolCall, ToolContent } from '../messages/messag
 import { deepFreeze } from '../messages/messages.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
 import type { Awaitable, Decision, Request } from '../protocol/store.js';
-import type { Tool, ToolResult } from '../protocol/tool.js';
+import type { Tool } from '../protocol/tool.js';
+import type { ToolResult } from '../protocol/tool-result.js';
 import { Context } from './base-context.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';

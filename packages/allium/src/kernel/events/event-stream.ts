@@ -5,6 +5,7 @@ import type { AgentEvent } from '../protocol/events.js';
 import type { RunResult } from '../protocol/result.js';
 import { Aborted } from '../protocol/signals.js';
 import type { EventQueue } from './event-queue.js';
+import { partialsOf } from './partials.js';
 
 /** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
@@ -15,6 +16,12 @@ export interface RunStream extends AsyncIterable<AgentEvent> {
    * let go; where somebody does, all of them are kept until they are read.
    */
   readonly result: Promise<RunResult>;
+  /**
+   * Reads the stream as the object its answer is going to be, for answers in JSON: each value is what has been shown of
+   * it so far, strings as far as they go. What guards hold back is not in it. After a retry it starts over. The last value
+   * is `result.output`, where there is one. It reads instead of a loop over the events, and leaving it aborts, too.
+   */
+  readonly partials: AsyncIterable<unknown>;
   /**
    * Lets the run go on without its reader: it waits for nobody who reads, and leaving the loop does not abort it any more.
    * It still ends by `session.abort()`, the `signal` of the run and its limits. Returns the stream.
@@ -39,6 +46,10 @@ export class EventStream implements RunStream {
   get result(): Promise<RunResult> {
     this.#queue.detach();
     return this.#result;
+  }
+
+  get partials(): AsyncIterable<unknown> {
+    return partialsOf(this);
   }
 
   detach(): this {

@@ -22,7 +22,7 @@ import type {
 } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/plan.js';
-import type { ToolResult } from '../protocol/tool.js';
+import type { ToolResult } from '../protocol/tool-result.js';
 import { isSame, judge, type Left, redact, skipOrThrow } from './guards.js';
 import type { Refusal } from './refusal.js';
 

@@ -10,7 +10,7 @@ import type { RunResult } from '../protocol/result.js';
 import { STOP_REASONS } from '../protocol/result.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import { asToolResult } from '../protocol/tool.js';
+import { asToolResult } from '../protocol/tool-result.js';
 
 /** A hook failed. Undoes what it assigned and returns if it fails open; otherwise throws its error. */
 export function undone(

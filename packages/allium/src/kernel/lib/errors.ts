@@ -26,6 +26,7 @@ export const ERROR_CODES = {
   MIDDLEWARE_ERROR:
     'A middleware threw, or a handler such as `onRequest`. `cause` is what it threw; `attribution(error)` tells which one.',
   GUARD_FAILED: 'A guard threw while judging, so nothing more was released.',
+  TOOL_OUTPUT_INVALID: 'A tool returned something that does not fit its `output` schema.',
   TOOL_TIMEOUT: 'A tool did not finish within its time.',
   PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',
   ABORTED: 'The run was aborted by its caller.',

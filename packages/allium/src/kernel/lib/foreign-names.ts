@@ -98,7 +98,7 @@ export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
 
 export const FOREIGN_TOOL: Foreign = table(`
   inputschema parameters schema args argsschema → input
-  outputschema → what \`execute\` returns: it needs no schema
+  outputschema returns responseschema → output
   handler invoke run func callback → execute
   id → name
   needsapproval requireapproval → approval() in the middleware of the agent

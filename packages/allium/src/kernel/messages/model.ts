@@ -29,6 +29,8 @@ export interface ToolSpec {
   readonly description: string;
   /** JSON Schema of the arguments, made once per tool. */
   readonly inputSchema: JsonSchema;
+  /** JSON Schema of what it returns, if the tool says. Few providers have a place for it. */
+  readonly outputSchema?: JsonSchema;
 }
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -124,6 +126,8 @@ export interface Model {
   readonly provider: string;
   readonly id: string;
   readonly price?: Price;
+  /** False for a model that cannot follow `settings.responseSchema`: `structuredOutput` then asks through a tool. */
+  readonly jsonMode?: boolean;
   stream(
     request: ModelRequest,
     options: { readonly signal: AbortSignal },

@@ -10,13 +10,16 @@ export interface StandardSchema<Input = unknown, Output = Input> {
     readonly validate: (value: unknown) => SchemaResult<Output> | Promise<SchemaResult<Output>>;
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;
     readonly jsonSchema?: {
-      readonly input: (options: {
-        readonly target: string;
-        readonly libraryOptions?: Record<string, unknown>;
-      }) => Record<string, unknown>;
+      readonly input: ToJson;
+      readonly output?: ToJson;
     };
   };
 }
+
+type ToJson = (options: {
+  readonly target: string;
+  readonly libraryOptions?: Record<string, unknown>;
+}) => Record<string, unknown>;
 
 export type SchemaResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }

@@ -9,7 +9,8 @@ import type { ToolResultPatch, TurnAction } from '../protocol/middleware.js';
 import type { RuleHook } from '../protocol/plan.js';
 import { STOPPING } from '../protocol/result.js';
 import { isRequest } from '../protocol/store.js';
-import { isResultContent, isTool } from '../protocol/tool.js';
+import { isTool } from '../protocol/tool.js';
+import { isResultContent } from '../protocol/tool-result.js';
 
 interface Shape {
   /** Completes "Return …". */

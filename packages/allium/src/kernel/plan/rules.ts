@@ -18,7 +18,8 @@ import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/mid
 import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
 import type { Stop, StoppingReason } from '../protocol/result.js';
 import type { Request } from '../protocol/store.js';
-import { patched, type Tool, type ToolResult } from '../protocol/tool.js';
+import type { Tool } from '../protocol/tool.js';
+import { patched, type ToolResult } from '../protocol/tool-result.js';
 import { ask } from './ask-hook.js';
 
 export const RULES = {

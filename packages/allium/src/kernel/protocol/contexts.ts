@@ -19,7 +19,8 @@ import type { RunResult, StoppingReason } from './result.js';
 import type { DeclaredOptions } from './run-options.js';
 import type { StateAccess } from './state.js';
 import type { Awaitable, Decision, Request } from './store.js';
-import type { Tool, ToolResult } from './tool.js';
+import type { Tool } from './tool.js';
+import type { ToolResult } from './tool-result.js';
 
 /** The agent whose run it is. The room of agents, which is above, makes it the whole `Agent` (`agent/agent.ts`). */
 export interface RunningAgent {

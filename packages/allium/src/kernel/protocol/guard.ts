@@ -4,7 +4,7 @@ import { invalidOption } from '../lib/errors.js';
 import type { FileContent, ImageContent, Message, ModelResponse, ToolCall } from '../messages/messages.js';
 import type { Context } from './contexts.js';
 import type { Awaitable, Request } from './store.js';
-import type { ToolResult } from './tool.js';
+import type { ToolResult } from './tool-result.js';
 
 /** Where a guard judges. `output` is response text; `final` the text of an answer that asks for no tool. */
 export type GuardPoint = 'input' | 'request' | 'output' | 'thinking' | 'tool-args' | 'tool-result' | 'final';

@@ -8,7 +8,8 @@ import type { Plan } from './plan.js';
 import type { RunResult, StoppingReason } from './result.js';
 import type { StateCell } from './state.js';
 import type { Awaitable, Request } from './store.js';
-import type { Tool, ToolResult } from './tool.js';
+import type { Tool } from './tool.js';
+import type { ToolResult } from './tool-result.js';
 
 /** Where layers wrap. */
 export type Seam = 'run' | 'model' | 'tool';

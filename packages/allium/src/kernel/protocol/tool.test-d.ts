@@ -7,8 +7,10 @@ import {
   type StandardSchema,
   type Tool,
   type ToolContext,
+  type ToolMessage,
   type ToolResult,
   tool,
+  toolOutput,
   toolResult,
 } from 'allium';
 import { jsonSchema } from 'allium/json-schema';
@@ -79,6 +81,36 @@ const narrowing: Middleware = {
   },
 };
 expectTypeOf(narrowing).toExtend<Middleware>();
+
+// What `output` says holds for what `execute` returns, and for what is read from the result.
+const typed = tool({
+  name: 'typed',
+  description: '',
+  input: z.object({ s: z.string() }),
+  output: z.object({ at: z.string().transform(Number) }),
+  execute: ({ s }) => {
+    expectTypeOf(s).toBeString();
+    return { at: s };
+  },
+});
+declare const answered: ToolMessage;
+expectTypeOf(toolOutput(typed, answered)).toEqualTypeOf<{ at: number } | undefined>();
+new Agent({ model: { provider: 'p', id: 'i', stream: () => [] }, tools: [typed, other] });
+tool({
+  name: 'later',
+  description: '',
+  input: z.object({}),
+  output: z.object({ at: z.string() }),
+  execute: async () => (Math.random() > 2 ? { at: 'x' } : toolResult({ content: 'x', isError: true })),
+});
+tool({
+  name: 'broken',
+  description: '',
+  input: z.object({}),
+  output: z.object({ at: z.string() }),
+  // @ts-expect-error a number is not what it promised
+  execute: () => ({ at: 5 }),
+});
 
 // Hooks that get it wrong do not compile.
 const wrong: Middleware = {

@@ -2,10 +2,9 @@
 
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { FOREIGN_TOOL } from '../lib/foreign-names.js';
-import { copyOf, isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
-import { checkFields, checkKeys, type Fields, isOf, type Kind, wrongFieldValue } from '../lib/shapes.js';
-import { deepFreeze, type ToolContent } from '../messages/messages.js';
+import { checkKeys, type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
+import { deepFreeze } from '../messages/messages.js';
 import type { JsonSchema, ToolSpec } from '../messages/model.js';
 import {
   excludesObjects,
@@ -14,9 +13,11 @@ import {
   type StandardSchema,
 } from '../messages/standard-schema.js';
 import type { ToolContext } from './contexts.js';
-import type { ToolResultPatch } from './middleware.js';
+import type { Awaitable } from './store.js';
+import { outputSchemaOf } from './tool-output.js';
+import type { ToolResult } from './tool-result.js';
 
-export interface ToolOptions<Input, Output> {
+export interface ToolOptions<Input, Output, Result = any> {
   /** 1 to 64 letters, digits, `_` or `-`. */
   readonly name: string;
   /** Shown to the model. */
@@ -29,6 +30,12 @@ export interface ToolOptions<Input, Output> {
    * Long work should stop when `ctx.signal` aborts; late results are dropped.
    */
   execute(args: Output, ctx: ToolContext<Output>): unknown;
+  /**
+   * Any Standard Schema of what `execute` returns. The value that passes is the result, and stands in its `details`
+   * too: read it with `toolOutput()`. One that does not fit is an error result. A raw JSON Schema goes through
+   * `allium/json-schema`.
+   */
+  readonly output?: StandardSchema<any, Result> | undefined;
   /** Makes the JSON Schema for the model where the schema does not expose one. */
   readonly toJsonSchema?: (schema: never) => object;
   /** Running it twice with the same arguments does no harm. @default false */
@@ -45,14 +52,36 @@ export interface ToolOptions<Input, Output> {
   readonly tags?: readonly string[];
 }
 
+type OutputSchema = StandardSchema<any, any> | undefined;
+
+/** What `execute` may return: what `output` takes, or anything where there is no `output`. */
+type Returns<Schema extends OutputSchema> =
+  Schema extends StandardSchema<infer Returned, any> ? Awaitable<Returned | ToolResult> : unknown;
+
+type ResultOf<Schema extends OutputSchema> = Schema extends StandardSchema<any, infer Result> ? Result : any;
+
+/** The same, with what is known of `output`. */
+type TypedOptions<Input, Output, Schema extends OutputSchema> = Omit<
+  ToolOptions<Input, Output>,
+  'execute' | 'output'
+> & {
+  readonly output?: Schema;
+  execute(args: Output, ctx: ToolContext<Output>): Returns<Schema>;
+};
+
 /**
  * What `tool()` makes. A changed copy, such as `{ ...look, name: 'peek' }`, is a tool too: what a model is shown is
  * worked out from these fields by `toolSpec()`.
  */
-export interface Tool<Input = any, Output = any> extends ToolOptions<Input, Output> {
+export interface Tool<Input = any, Output = any, Result = any> extends ToolOptions<Input, Output, Result> {
   readonly idempotent: boolean;
   readonly sequential: boolean;
 }
+
+const SCHEMA = kinds.kind(
+  'a Standard Schema (zod, valibot, arktype, …), or a raw JSON Schema in jsonSchema() of "allium/json-schema"',
+  isStandardSchema,
+);
 
 const OPTIONS: Fields = {
   name: kinds.required(
@@ -62,13 +91,9 @@ const OPTIONS: Fields = {
     ),
   ),
   description: kinds.required(kinds.text),
-  input: kinds.required(
-    kinds.kind(
-      'a Standard Schema (zod, valibot, arktype, …), or a raw JSON Schema in jsonSchema() of "allium/json-schema"',
-      isStandardSchema,
-    ),
-  ),
+  input: kinds.required(SCHEMA),
   execute: kinds.required(kinds.func()),
+  output: SCHEMA,
   toJsonSchema: kinds.func(),
   idempotent: kinds.flag,
   onInDoubt: kinds.oneOf('retry', 'fail'),
@@ -89,12 +114,14 @@ const OPTIONS: Fields = {
  *   execute: ({ a, b }) => a + b,
  * });
  */
-export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<Input, Output> {
+export function tool<Input, Output, Schema extends OutputSchema = undefined>(
+  options: TypedOptions<Input, Output, Schema>,
+): Tool<Input, Output, ResultOf<Schema>> {
   if (typeof options !== 'object' || options === null)
     throw invalidOption('options', 'one object with name, description, input and execute', options);
   checkKeys(`tool ${shown(options.name)}`, options, Object.keys(OPTIONS), FOREIGN_TOOL);
   const { idempotent = false, sequential = false } = options;
-  const made: Tool<Input, Output> = Object.freeze({ ...options, idempotent, sequential });
+  const made: Tool<Input, Output, ResultOf<Schema>> = Object.freeze({ ...options, idempotent, sequential });
   // Now, and not when a model is first called, so that the author of the schema sees the error.
   toolSpec(made);
   return made;
@@ -102,6 +129,7 @@ export function tool<Input, Output>(options: ToolOptions<Input, Output>): Tool<I
 
 interface Known {
   readonly input: StandardSchema;
+  readonly output: StandardSchema | undefined;
   readonly convert: Tool['toJsonSchema'];
   readonly spec: ToolSpec;
 }
@@ -112,19 +140,22 @@ const specs = new WeakMap<Tool, Known>();
 export function toolSpec(tool: Tool): ToolSpec {
   if (typeof tool !== 'object' || tool === null) throw invalidOption('tool', 'what tool() made', tool);
   const known = specs.get(tool);
-  const { name, description, input, toJsonSchema: convert } = tool;
+  const { name, description, input, output, toJsonSchema: convert } = tool;
   // A copy is not frozen, so its fields may have been changed since.
   if (
     known &&
     known.input === input &&
+    known.output === output &&
     known.convert === convert &&
     known.spec.name === name &&
     known.spec.description === description
   )
     return known.spec;
   checkTool(tool);
-  const spec = Object.freeze({ name, description, inputSchema: inputSchemaOf(tool) });
-  specs.set(tool, { input, convert, spec });
+  const plain = { name, description, inputSchema: inputSchemaOf(tool) };
+  const outputSchema = outputSchemaOf(tool);
+  const spec = Object.freeze(outputSchema ? { ...plain, outputSchema } : plain);
+  specs.set(tool, { input, output, convert, spec });
   return spec;
 }
 
@@ -175,167 +206,4 @@ export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
 /** What a resume does with a call that had started and has no result. */
 export function inDoubtPolicy(tool: Tool | undefined): 'retry' | 'fail' | undefined {
   return tool && (tool.onInDoubt ?? (tool.idempotent ? 'retry' : 'fail'));
-}
-
-/** What a tool call came to. */
-export interface ToolResult {
-  /** What the model reads. */
-  readonly content: readonly ToolContent[];
-  /** For the application; never sent to the model. */
-  readonly details?: unknown;
-  /** The call failed, as far as the model is told. */
-  readonly isError: boolean;
-  /** When every result of a batch says so, the run ends after it. */
-  readonly terminate?: boolean;
-}
-
-const RESULT: Fields = {
-  content: kinds.required(
-    kinds.kind(
-      'text or a list of text, image and file content',
-      (content) => typeof content === 'string' || isResultContent(content),
-    ),
-  ),
-  details: kinds.anything,
-  isError: kinds.flag,
-  terminate: kinds.flag,
-} satisfies Record<keyof ToolResult, Kind>;
-
-const RESULTS = new WeakSet<object>();
-
-/** A result with more than content: details for the application, an error flag, or the wish to end the run. */
-export function toolResult(
-  result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] },
-): ToolResult {
-  checkFields('toolResult()', RESULT, result);
-  const { content: given } = result;
-  const content = typeof given === 'string' ? [{ type: 'text' as const, text: given }] : ownContent(given);
-  const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
-  RESULTS.add(made);
-  return made;
-}
-
-/** A result from a result, or from anything a tool could return. */
-export function asToolResult(value: unknown): ToolResult {
-  if (typeof value !== 'object' || value === null || typeof (value as ToolResult).isError !== 'boolean')
-    return toToolResult(value);
-  const { content } = value as { readonly content?: unknown };
-  // As toolResult() takes it.
-  if (typeof content === 'string')
-    return withOwnDetails({ ...(value as ToolResult), content: [{ type: 'text', text: content }] });
-  return isResultContent(content) ? withOwnDetails(value as ToolResult) : toToolResult(value);
-}
-
-/** The tool may go on changing the details it gave, so the result gets a copy. */
-function withOwnDetails(result: ToolResult): ToolResult {
-  const { details } = result;
-  return details === undefined || isFrozenJson(details)
-    ? result
-    : { ...result, details: ownDetails(details) };
-}
-
-/** The same for its list of content and the metadata of the parts. */
-function ownContent(content: readonly ToolContent[]): readonly ToolContent[] {
-  if (isFrozenJson(content)) return content;
-  return content.map((part) => (part.metadata ? { ...part, metadata: copyOf(part.metadata) } : { ...part }));
-}
-
-function ownDetails(details: unknown): unknown {
-  return ownJson(details, (why) => invalidOption('details', `what can be written as JSON (${why})`, details));
-}
-
-/** A result from what `execute` returned. Throws if that is not JSON. */
-export function toToolResult(value: unknown): ToolResult {
-  if (typeof value === 'string') return textResult(value);
-  if (typeof value === 'number' && Number.isFinite(value)) return textResult(String(value));
-  if (value instanceof Error) throw value;
-  if (value instanceof Map || value instanceof Set)
-    throw new TypeError(
-      `A tool must return text, a JSON value or content, got a ${value.constructor.name}. Return Object.fromEntries(map) or [...set].`,
-    );
-  if (value === undefined) return textResult('(no output)');
-  if (typeof value === 'object' && value !== null) {
-    if (RESULTS.has(value)) return value as ToolResult;
-    if (isContentList(value)) return { content: ownContent(value), isError: false };
-  }
-  const text = jsonText(value);
-  if (text === undefined)
-    throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
-  if (
-    text === '{}' &&
-    !isPlain(value as object) &&
-    typeof (value as { toJSON?: unknown }).toJSON !== 'function'
-  )
-    throw new TypeError(
-      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, which JSON leaves empty. Return what is in it, and show progress with ctx.update().`,
-    );
-  return textResult(text);
-}
-
-function jsonText(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value);
-  } catch {
-    throw new TypeError(
-      `A tool must return text, a JSON value or content, got a value that cannot be written as JSON: ${unwritable(value)}.`,
-    );
-  }
-}
-
-/** Is it a list of text, image and file content, as a tool may return it? An empty list is not. */
-export function isContentList(value: unknown): value is readonly ToolContent[] {
-  return isResultContent(value) && value.length > 0;
-}
-
-/** Is it the content of a result, which may be empty? */
-export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  return isOf(CONTENT, value);
-}
-
-const CONTENT: Kind = kinds.listOf(kinds.kind('text, image or file content', isToolContent));
-
-function isToolContent(value: unknown): value is ToolContent {
-  if (typeof value !== 'object' || value === null) return false;
-  const part = value as Record<string, unknown>;
-  const { type, text, data, mimeType } = part;
-  const fine =
-    type === 'text'
-      ? typeof text === 'string'
-      : (type === 'image' || type === 'file') && typeof data === 'string' && typeof mimeType === 'string';
-  // It is stored with all that is in it, metadata above all.
-  return fine && Object.values(part).every((item) => unwritable(item) === undefined);
-}
-
-/** Content is flat but for metadata. */
-export function freezeResult(result: ToolResult): ToolResult {
-  const { content, details } = result;
-  for (let i = 0; i < content.length; i++) {
-    const part = content[i]!;
-    if (part.metadata !== undefined) deepFreeze(part.metadata);
-    Object.freeze(part);
-  }
-  Object.freeze(content);
-  if (details !== undefined) deepFreeze(details);
-  return Object.freeze(result);
-}
-
-/** `undefined` keeps a field, `null` clears `details`. */
-export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult {
-  const { content, details, isError, terminate } = patch;
-  const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
-  if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
-  else if (content !== undefined) next.content = deepFreeze(ownContent(content));
-  if (details !== undefined) next.details = details === null ? undefined : ownDetails(details);
-  if (isError !== undefined) next.isError = isError;
-  if (terminate !== undefined) next.terminate = terminate;
-  return Object.freeze(next);
-}
-
-export function textResult(text: string): ToolResult {
-  return { content: [{ type: 'text', text }], isError: false };
-}
-
-/** A tool result that tells the model what went wrong. */
-export function errorResult(text: string): ToolResult {
-  return { content: [{ type: 'text', text }], isError: true };
 }

@@ -10,7 +10,7 @@ import { beforeToolCall, type CallDecision } from '../plan/rules.js';
 import { type Asking, askersOf, asking, narrowed } from '../protocol/asking.js';
 import { Suspension } from '../protocol/signals.js';
 import { type Decision, isRequest, type PendingRequest, type Request } from '../protocol/store.js';
-import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool.js';
+import { asToolResult, errorResult, type ToolResult, textResult } from '../protocol/tool-result.js';
 import { hashOf, judgeRaw, validate } from './tool-arguments.js';
 import type { Call, CallBatch } from './tool-call.js';
 import { ToolQuestions } from './tool-questions.js';

@@ -12,7 +12,8 @@ import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/me
 import { startOf } from '../model/tool-starts.js';
 import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
-import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
+import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
+import { errorResult, type ToolResult } from '../protocol/tool-result.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { prepare } from './tool-arguments.js';
 import { Call, type CallBatch } from './tool-call.js';

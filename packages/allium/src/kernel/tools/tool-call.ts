@@ -19,7 +19,8 @@ import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from '../me
 import type { CallDecision } from '../plan/rules.js';
 import { controlKind, isControl, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
-import { errorResult, isContentList, type Tool, type ToolResult } from '../protocol/tool.js';
+import type { Tool } from '../protocol/tool.js';
+import { errorResult, isContentList, type ToolResult } from '../protocol/tool-result.js';
 import type { ToolsRun } from './tools-run.js';
 
 /** What a call needs from the batch it belongs to. */

@@ -5,7 +5,9 @@ import { afterActive } from '../journal/active-time.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted } from '../lib/scope.js';
 import { isControl } from '../protocol/signals.js';
-import { freezeResult, type Tool, type ToolResult, toToolResult } from '../protocol/tool.js';
+import type { Tool } from '../protocol/tool.js';
+import { checkedResult } from '../protocol/tool-output.js';
+import { freezeResult, type ToolResult, toToolResult } from '../protocol/tool-result.js';
 import { finalArguments } from './tool-arguments.js';
 import type { Call } from './tool-call.js';
 
@@ -28,7 +30,9 @@ export async function executeTool(ctx: ToolContext): Promise<ToolResult> {
     // A tool that asks without waiting for the answer has no result before the answer is there.
     const asked = call.answered(own._scope);
     if (asked) await asked;
-    const result = freezeResult(toToolResult(returned));
+    const result = freezeResult(
+      tool.output ? await untilAborted(checked(tool, returned), own._scope) : toToolResult(returned),
+    );
     call.frozen = result;
     call.toolReturned(result);
     return result;
@@ -39,6 +43,10 @@ export async function executeTool(ctx: ToolContext): Promise<ToolResult> {
   } finally {
     end?.();
   }
+}
+
+async function checked(tool: Tool, returned: unknown): Promise<ToolResult> {
+  return checkedResult(tool, returned);
 }
 
 /** A context whose time is limited, and what ends it. The tool may keep it: no other context may then count as over. */

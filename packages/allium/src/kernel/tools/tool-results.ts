@@ -9,7 +9,8 @@ import { freezeMessage, type ToolMessage, textOf } from '../messages/messages.js
 import { afterToolCall } from '../plan/rules.js';
 import { controlKind, isControl } from '../protocol/signals.js';
 import { type Awaitable, ENTRY_VERSION, type PendingRequest } from '../protocol/store.js';
-import { errorResult, inDoubtPolicy, type ToolResult } from '../protocol/tool.js';
+import { inDoubtPolicy } from '../protocol/tool.js';
+import { errorResult, type ToolResult } from '../protocol/tool-result.js';
 import { endChildren } from './end-children.js';
 import type { Call, CallBatch } from './tool-call.js';
 import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';

@@ -2,7 +2,8 @@
 import type { OpenRun } from '../journal/journaled-run.js';
 import { deepFreeze, type Message, textOf } from '../messages/messages.js';
 import type { EntryBody } from '../protocol/store.js';
-import { errorResult, inDoubtPolicy, type Tool, type ToolResult } from '../protocol/tool.js';
+import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
+import { errorResult, type ToolResult } from '../protocol/tool-result.js';
 
 /** What decides whether calls of an agent may have begun. */
 interface Executor {

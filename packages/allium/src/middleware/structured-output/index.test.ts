@@ -356,7 +356,8 @@ describe('structured-output', () => {
     [{ schema: [] }, 'or a JSON Schema object, got []'],
     [{ schema: new Date(0) }, 'or a JSON Schema object'],
     [{ schema: point, maxRepairs: 21 }, 'Expected `maxRepairs` to be an integer from 0 to 20, got 21.'],
-    [{ schema: point, mode: 'json' }, "Expected `mode` to be 'auto', 'prompt' or 'validate', got \"json\"."],
+    [{ schema: point, mode: 'text' }, "Expected `mode` to be 'auto', 'json', 'tool', 'prompt' or 'validate'"],
+    [{ schema: point, toolName: 'a b' }, 'Expected `toolName` to be 1 to 64 letters'],
     [{ schema: point, repairs: 1 }, 'Unknown option `repairs` of structuredOutput().'],
     [{ schema: v.object({}), mode: 'prompt' }, 'does not expose its JSON Schema'],
   ])('refuses options %#', (options, message) => {

@@ -1,7 +1,6 @@
 /** Makes the final answer of a run JSON that fits a schema. */
 
 import {
-  AlliumError,
   defineMiddleware,
   defineState,
   type JsonSchema,
@@ -9,29 +8,28 @@ import {
   type ModelContext,
   type ModelResponse,
   type RunResult,
+  type RunStream,
   type StandardSchema,
   syntheticUserMessage,
   type TurnAction,
   type TurnContext,
-  textOf,
   toolCallsOf,
 } from '../../index.js';
 import { jsonSchema } from '../../json-schema/index.js';
 import {
-  describeIssues,
   type Fields,
   isPlainObject,
   isRecord,
   isStandardSchema,
   jsonSchemaOf,
   kinds,
-  messageOf,
   type NamedOptions,
   named,
   type OptionsOf,
   readOptions,
 } from '../../kit/index.js';
-import { cut } from '../../texts/cut.js';
+import { check, invalidOutput } from './check.js';
+import { answerAsText, demanding, finalAnswerTool, isWrapped, undemanding } from './final-answer.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
 const SCHEMA = kinds.kind<StandardSchema<any, unknown> | JsonSchema>(
@@ -49,11 +47,21 @@ export const OPTIONS = {
   /** How often the model is told what is wrong before the run fails: an integer from 0 to 20. @default 2 */
   maxRepairs: kinds.withDefault(kinds.integer(0, 20), 2),
   /**
-   * How the model gets the schema. `auto` sends it as `settings.responseSchema` if the schema exposes its JSON Schema
-   * or `toJsonSchema` makes it; `prompt` puts it at the end of the system prompt; `validate` does neither. @default
+   * How the model gets the schema. `json` sends it as `settings.responseSchema`; `tool` offers a tool that takes the
+   * final answer; `prompt` puts it at the end of the system prompt; `validate` does none of these. `auto` is `tool` for
+   * models that say they have no JSON mode, otherwise `json`, or `validate` if the schema has no JSON Schema. @default
    * 'auto'
    */
-  mode: kinds.withDefault(kinds.oneOf('auto', 'prompt', 'validate'), 'auto'),
+  mode: kinds.withDefault(kinds.oneOf('auto', 'json', 'tool', 'prompt', 'validate'), 'auto'),
+  /** What the tool is called that takes the final answer. @default 'final_answer' */
+  toolName: kinds.withDefault(
+    kinds.kind<string>(
+      '1 to 64 letters, digits, "_" or "-"',
+      (name) => typeof name === 'string' && /^[\w-]{1,64}$/.test(name),
+      { schema: { type: 'string', pattern: '^[\\w-]{1,64}$' } },
+    ),
+    'final_answer',
+  ),
   /** Makes the JSON Schema if the schema does not expose one. */
   toJsonSchema: kinds.func<(schema: never) => object>(),
   ...named('structured-output'),
@@ -67,10 +75,16 @@ export interface StructuredOutputOptions<Output = unknown> extends OptionsOf<typ
 export interface StructuredOutput<Output> extends Middleware {
   /** The output of a run with this middleware, typed; undefined if the run gave no final answer. */
   outputOf(result: RunResult): Output | undefined;
+  /** `stream.partials` of a run with this middleware, typed. */
+  partialsOf(stream: RunStream): AsyncIterable<DeepPartial<Output>>;
 }
 
-/** Text of a rejected answer that an error message quotes at most. */
-const QUOTED = 200;
+/** A value that is still being written: anything may be missing, at any depth. */
+export type DeepPartial<T> = T extends readonly (infer Item)[]
+  ? DeepPartial<Item>[]
+  : T extends object
+    ? { [Key in keyof T]?: DeepPartial<T[Key]> }
+    : T;
 
 /**
  * Validates final answers. An answer that fits is in `result.output` and `ctx.metadata.parsed`. For one that does
@@ -80,7 +94,7 @@ const QUOTED = 200;
  * const city = structuredOutput({ schema: z.object({ name: z.string(), people: z.number() }) });
  */
 export function structuredOutput<Output>(options: StructuredOutputOptions<Output>): StructuredOutput<Output> {
-  const { maxRepairs, mode, toJsonSchema, name, madeWith } = readOptions(
+  const { maxRepairs, mode, toolName, toJsonSchema, name, madeWith } = readOptions(
     'structuredOutput',
     OPTIONS,
     options,
@@ -88,7 +102,8 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
   const { schema: given } = options;
   const isRaw = !isStandardSchema(given);
   const schema = isRaw ? jsonSchema<Output>(given) : given;
-  const responseSchema = shownSchema(schema, mode, toJsonSchema);
+  const shown = shownSchema(schema, mode, toJsonSchema);
+  const final = shown && usesTool(mode) ? finalAnswerTool(toolName, shown) : undefined;
   const repairs = defineState({ name: 'repairs', scope: 'run', initial: 0 });
 
   return {
@@ -102,14 +117,23 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
           await schema['~standard'].validate(null);
         },
       }),
-      // A rule and no layer: calls that other middleware make for themselves are not to follow this schema.
-      ...(responseSchema && {
+      // A rule, so that every layer sees what is asked, and calls that middleware make for themselves don't ask for it.
+      ...(shown && {
         transformSystemPrompt(prompt: string, ctx: ModelContext) {
-          if (mode === 'prompt') return withSchema(prompt, responseSchema);
-          ctx.settings = { ...ctx.settings, responseSchema };
+          if (mode === 'prompt') return withSchema(prompt, shown);
+          ask(ctx, shown);
           return prompt;
         },
       }),
+      ...(shown &&
+        final && {
+          beforeModel(ctx: ModelContext) {
+            if (ctx.caller !== undefined) return;
+            // An outer layer may have chosen another model.
+            ask(ctx, shown);
+            if (ctx.tools.includes(final)) ctx.transform(() => answerAsText(toolName, isWrapped(shown)));
+          },
+        }),
       afterModelResponse(response, ctx) {
         return toolCallsOf(response).length > 0 ? undefined : judge(response, ctx);
       },
@@ -122,7 +146,23 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       },
     }),
     outputOf: (result) => result.output as Output | undefined,
+    partialsOf: (stream) => stream.partials as AsyncIterable<DeepPartial<Output>>,
   };
+
+  /** Asks for the schema in the way that suits the model of this call. */
+  function ask(ctx: ModelContext, shown: JsonSchema): void {
+    const { responseSchema, ...settings } = ctx.settings;
+    const byTool = final && (mode === 'tool' || ctx.model.jsonMode === false);
+    const isAsked = final !== undefined && ctx.tools.includes(final);
+    if (!byTool) {
+      if (isAsked) ctx.tools = ctx.tools.filter((tool) => tool !== final);
+      const plain = isAsked ? undemanding(settings) : settings;
+      if (responseSchema !== shown) ctx.settings = { ...plain, responseSchema: shown };
+    } else if (!isAsked) {
+      ctx.tools = [...ctx.tools, final];
+      ctx.settings = demanding(settings, toolName);
+    }
+  }
 
   async function judge(response: ModelResponse, ctx: TurnContext): Promise<TurnAction | undefined> {
     const used = ctx.state.get(repairs);
@@ -135,7 +175,8 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
     }
     if (used >= maxRepairs) throw invalidOutput(response, checked.problem, used);
     ctx.state.set(repairs, used + 1);
-    const message = syntheticUserMessage(correction(checked.problem), { source: 'structured-output' });
+    const again = correction(checked.problem, mode === 'tool' ? toolName : undefined);
+    const message = syntheticUserMessage(again, { source: 'structured-output' });
     return { injectMessages: [message], decision: 'loop_to_model' };
   }
 }
@@ -156,46 +197,11 @@ function withSchema(prompt: string, schema: JsonSchema): string {
   return prompt === '' ? task : `${prompt}\n\n${task}`;
 }
 
-type Checked<Output> = { readonly value: Output } | { readonly problem: string };
-
-async function check<Output>(
-  schema: StandardSchema<unknown, Output>,
-  response: ModelResponse,
-): Promise<Checked<Output>> {
-  const parsed = parse(textOf(response));
-  if ('problem' in parsed) {
-    const cut = response.stopReason === 'length' ? ' It was cut off at the output limit: write less.' : '';
-    return { problem: `${parsed.problem}${cut}` };
-  }
-  const result = await schema['~standard'].validate(parsed.value);
-  return result.issues ? { problem: describeIssues(result.issues) } : { value: result.value };
+function correction(problem: string, toolName: string | undefined): string {
+  const how = toolName ? `by calling "${toolName}"` : 'with the corrected JSON and nothing else';
+  return `Your answer does not fit the expected format:\n${problem}\nAnswer again, ${how}.`;
 }
 
-const FENCE = /^```[\w-]*\r?\n([\s\S]*?)\r?\n?```$/;
-
-/** The JSON of an answer. Models like to put it into a fence; text beside it is not tolerated. */
-function parse(text: string): { value: unknown } | { problem: string } {
-  const trimmed = text.trim();
-  const json = FENCE.exec(trimmed)?.[1] ?? trimmed;
-  if (json === '') return { problem: 'The answer is empty. Expected one JSON value.' };
-  try {
-    return { value: JSON.parse(json) };
-  } catch (error) {
-    return { problem: `The answer is not valid JSON: ${messageOf(error)}.` };
-  }
-}
-
-function correction(problem: string): string {
-  return `Your answer does not fit the expected format:\n${problem}\nAnswer again, with the corrected JSON and nothing else.`;
-}
-
-function invalidOutput(response: ModelResponse, problem: string, repairs: number): AlliumError {
-  const text = textOf(response);
-  const quoted = cut(text, QUOTED);
-  const tries = repairs === 0 ? '' : ` after ${repairs} ${repairs === 1 ? 'repair' : 'repairs'}`;
-  return new AlliumError(
-    'OUTPUT_INVALID',
-    `The final answer does not fit the schema${tries}:\n${problem}\nThe last answer was: ${quoted}`,
-    { data: { text, problem, repairs } },
-  );
+function usesTool(mode: string): boolean {
+  return mode === 'auto' || mode === 'tool';
 }

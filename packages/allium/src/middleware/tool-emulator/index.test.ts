@@ -1,4 +1,4 @@
-import { Agent, textOf, tool } from 'allium';
+import { Agent, textOf, tool, toolOutput } from 'allium';
 import { type ToolEmulatorOptions, toolEmulator } from 'allium/middleware/tool-emulator';
 import { collect, failWith, hang, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -52,6 +52,21 @@ describe('tool-emulator', () => {
     expect(textOf(request!.messages[0]!)).toContain('Description: The weather of a city.');
     expect(textOf(request!.messages[0]!)).toContain('"required":["city"]');
     expect(request?.tools).toEqual([]);
+  });
+
+  it('asks the model of the agent where none is given, and says what the tool returns', async () => {
+    const weather = tool({
+      name: 'weather',
+      description: 'The weather.',
+      input: z.object({}),
+      output: z.object({ degrees: z.number() }),
+      execute: () => Promise.reject(new Error('real')),
+    });
+    const model = scriptedModel([toolCalls({ name: 'weather', id: 'w' }), '{"degrees":21}', text('done')]);
+    const agent = new Agent({ model, tools: [weather], middleware: [toolEmulator()] });
+    const { messages } = await agent.run('go');
+    expect(toolOutput(weather, messages[2]!)).toEqual({ degrees: 21 });
+    expect(textOf(model.requests[1]!.messages[0]!)).toContain('"degrees":{"type":"number"}');
   });
 
   it('plays none with an empty list', async () => {
@@ -118,7 +133,6 @@ describe('tool-emulator', () => {
   });
 
   it.each([
-    [{}, 'Expected `model` to be an object with stream(), got undefined.'],
     [{ model: player(), tools: 'all' }, 'Expected `tools` to be a list of tools or their names, got "all".'],
     [{ model: player(), tools: null }, 'Expected `tools` to be a list of tools or their names, got null.'],
     [{ model: player(), tools: '' }, 'Expected `tools` to be a list of tools or their names, got "".'],

@@ -20,8 +20,8 @@ import {
 } from '../../kit/index.js';
 
 export const OPTIONS = {
-  /** Plays the tools. */
-  model: kinds.required(kinds.methods<Model>('stream')),
+  /** Plays the tools. @default the model of the agent */
+  model: kinds.methods<Model>('stream'),
   /** Which tools it plays, by name or as tool objects; an empty list plays none. @default all of them */
   tools: kinds.listOf(
     kinds.kind<string | Tool>('a tool or its name', (one) => nameOf(one) !== undefined),
@@ -43,21 +43,23 @@ Answer with what the tool would return for them: plausible, consistent with the 
  * @example
  * new Agent({ model, tools: [weather], middleware: [toolEmulator({ model: player, tools: ['weather'] })] });
  */
-export function toolEmulator(options: ToolEmulatorOptions): Middleware {
+export function toolEmulator(options: ToolEmulatorOptions = {}): Middleware {
   const { model, tools, name, madeWith } = readOptions('toolEmulator', OPTIONS, options);
   const names = tools && new Set(tools.map((tool) => nameOf(tool)!));
   return defineMiddleware({
     name,
     madeWith,
     ...(names && { mentions: [...names] }),
-    extraLlmCalls: () => [model],
+    extraLlmCalls: () => (model ? [model] : []),
     async wrapTool(ctx, next) {
       if (names && !names.has(ctx.toolCall.name)) return next();
-      const response = await ctx.generate(model, {
+      const response = await ctx.generate(model ?? ctx.agent.model, {
         systemPrompt: SYSTEM,
         messages: [userMessage(scene(ctx))],
       });
-      return { content: [{ type: 'text', text: textOf(response) }], isError: false };
+      const text = textOf(response);
+      const details = await madeUp(text, ctx.tool);
+      return { content: [{ type: 'text', text }], isError: false, ...(details !== undefined && { details }) };
     },
   });
 }
@@ -67,11 +69,24 @@ function nameOf(tool: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
+/** What the made-up text is worth to `toolOutput()`: undefined if it does not fit the `output` of the tool. */
+async function madeUp(text: string, tool: Tool | undefined): Promise<unknown> {
+  if (!tool?.output) return undefined;
+  try {
+    const checked = await tool.output['~standard'].validate(JSON.parse(text));
+    return checked.issues ? undefined : checked.value;
+  } catch {
+    return undefined;
+  }
+}
+
 function scene({ tool, toolCall, rawArgs }: ToolContext): string {
+  const { inputSchema = {}, outputSchema } = tool ? toolSpec(tool) : {};
   return [
     `Tool: ${tool?.name ?? toolCall.name}`,
     `Description: ${tool?.description ?? ''}`,
-    `Schema: ${JSON.stringify(tool ? toolSpec(tool).inputSchema : {})}`,
+    `Schema: ${JSON.stringify(inputSchema)}`,
+    ...(outputSchema ? [`It returns JSON of this schema: ${JSON.stringify(outputSchema)}`] : []),
     `Arguments: ${JSON.stringify(rawArgs ?? {})}`,
   ].join('\n');
 }

@@ -1,0 +1,25 @@
+/** The answer of a run as the object it is going to be: what `stream.partials` gives. */
+import { PartialJson } from '../lib/partial-json.js';
+import type { AgentEvent } from '../protocol/events.js';
+
+/**
+ * Reads the events of a stream and tells what the JSON in the answer says so far, whenever it says more. When a
+ * message is taken back or another one begins, it starts over. The last value is the output of the run, where there is one.
+ */
+export async function* partialsOf(events: AsyncIterable<AgentEvent>): AsyncGenerator<unknown, undefined> {
+  let json = new PartialJson();
+  let last: unknown;
+  for await (const event of events) {
+    if (event.type === 'message_start' || event.type === 'message_reset') json = new PartialJson();
+    else if (event.type === 'message_update' && event.delta.type === 'text') {
+      json.add(event.delta.text);
+      const said = json.take();
+      if (!said) continue;
+      last = said.value;
+      yield said.value;
+    } else if (event.type === 'agent_end') {
+      const { output } = event.result;
+      if (output !== undefined && JSON.stringify(output) !== JSON.stringify(last)) yield output;
+    }
+  }
+}

@@ -1,0 +1,73 @@
+/** What a tool promises to return: `output` of `tool()`. */
+
+import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
+import { deepFreeze, type ToolMessage } from '../messages/messages.js';
+import type { JsonSchema } from '../messages/model.js';
+import { describeIssues, type SchemaResult, type StandardSchema } from '../messages/standard-schema.js';
+import type { Awaitable } from './store.js';
+import type { Tool } from './tool.js';
+import { isMadeResult, type ToolResult, toolResult, toToolResult } from './tool-result.js';
+
+/**
+ * The result of a tool that has an `output` schema, made of what `execute` returned. The value that passed is also in
+ * `details`. Of a `toolResult()` the details are checked, unless it says that the call failed.
+ */
+export function checkedResult(tool: Tool, returned: unknown): Awaitable<ToolResult> {
+  const made = isMadeResult(returned) ? returned : undefined;
+  if (made?.isError) return made;
+  const judged = (result: SchemaResult<unknown>): ToolResult => {
+    if (result.issues) throw misfit(tool, describeIssues(result.issues));
+    const { value } = result;
+    return made
+      ? toolResult({ ...made, details: value })
+      : toolResult({ ...toToolResult(value), details: value });
+  };
+  const result = tool.output!['~standard'].validate(made ? made.details : returned);
+  return result instanceof Promise ? result.then(judged) : judged(result);
+}
+
+function misfit(tool: Tool, problem: string): AlliumError {
+  return new AlliumError(
+    'TOOL_OUTPUT_INVALID',
+    `"${tool.name}" returned something that does not fit its \`output\` schema:\n${problem}`,
+    { data: { tool: tool.name, problem } },
+  );
+}
+
+/**
+ * What a call of this tool returned: the value that passed its `output` schema, as guards left it. Undefined if the
+ * message is not a result of this tool, or tells of an error.
+ *
+ * @example
+ * const forecast = toolOutput(weather, message)?.degrees;
+ */
+export function toolOutput<Result>(
+  tool: Tool<any, any, Result>,
+  message: Pick<ToolMessage, 'role' | 'toolName' | 'isError' | 'details'> | { readonly role: string },
+): Result | undefined {
+  if (!isRecord(tool) || typeof tool.name !== 'string') throw invalidOption('tool', 'what tool() made', tool);
+  if (!isRecord(message)) throw invalidOption('message', 'a message', message);
+  if (!tool.output || !('toolName' in message) || message.toolName !== tool.name || message.isError)
+    return undefined;
+  return message.details as Result;
+}
+
+const outputSchemas = new WeakMap<StandardSchema, JsonSchema | 'none'>();
+
+/** The JSON Schema of what a tool returns, if its schema can say it. */
+export function outputSchemaOf({ output }: Pick<Tool, 'output'>): JsonSchema | undefined {
+  if (!output) return undefined;
+  const known = outputSchemas.get(output) ?? shownOutput(output);
+  outputSchemas.set(output, known);
+  return known === 'none' ? undefined : known;
+}
+
+/** A hint only, so a schema that cannot be expressed as JSON Schema is not shown. */
+function shownOutput({ '~standard': { jsonSchema } }: StandardSchema): JsonSchema | 'none' {
+  try {
+    const { $schema: _, ...made } = (jsonSchema?.output ?? jsonSchema?.input)!({ target: 'draft-2020-12' });
+    return deepFreeze(structuredClone(made));
+  } catch {
+    return 'none';
+  }
+}

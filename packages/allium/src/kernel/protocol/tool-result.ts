@@ -1,0 +1,176 @@
+/** What a tool call came to, made of what a tool returned. */
+
+import { invalidOption, shown } from '../lib/errors.js';
+import { copyOf, isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
+import * as kinds from '../lib/kinds.js';
+import { checkFields, type Fields, isOf, type Kind } from '../lib/shapes.js';
+import { deepFreeze, type ToolContent } from '../messages/messages.js';
+import type { ToolResultPatch } from './middleware.js';
+
+/** What a tool call came to. */
+export interface ToolResult {
+  /** What the model reads. */
+  readonly content: readonly ToolContent[];
+  /** For the application; never sent to the model. */
+  readonly details?: unknown;
+  /** The call failed, as far as the model is told. */
+  readonly isError: boolean;
+  /** When every result of a batch says so, the run ends after it. */
+  readonly terminate?: boolean;
+}
+
+const RESULT: Fields = {
+  content: kinds.required(
+    kinds.kind(
+      'text or a list of text, image and file content',
+      (content) => typeof content === 'string' || isResultContent(content),
+    ),
+  ),
+  details: kinds.anything,
+  isError: kinds.flag,
+  terminate: kinds.flag,
+} satisfies Record<keyof ToolResult, Kind>;
+
+const RESULTS = new WeakSet<object>();
+
+/** A result with more than content: details for the application, an error flag, or the wish to end the run. */
+export function toolResult(
+  result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] },
+): ToolResult {
+  checkFields('toolResult()', RESULT, result);
+  const { content: given } = result;
+  const content = typeof given === 'string' ? [{ type: 'text' as const, text: given }] : ownContent(given);
+  const made = Object.freeze(withOwnDetails({ isError: false, ...result, content }));
+  RESULTS.add(made);
+  return made;
+}
+
+/** Did `toolResult()` make it? */
+export function isMadeResult(value: unknown): value is ToolResult {
+  return typeof value === 'object' && value !== null && RESULTS.has(value);
+}
+
+/** A result from a result, or from anything a tool could return. */
+export function asToolResult(value: unknown): ToolResult {
+  if (typeof value !== 'object' || value === null || typeof (value as ToolResult).isError !== 'boolean')
+    return toToolResult(value);
+  const { content } = value as { readonly content?: unknown };
+  // As toolResult() takes it.
+  if (typeof content === 'string')
+    return withOwnDetails({ ...(value as ToolResult), content: [{ type: 'text', text: content }] });
+  return isResultContent(content) ? withOwnDetails(value as ToolResult) : toToolResult(value);
+}
+
+/** The tool may go on changing the details it gave, so the result gets a copy. */
+function withOwnDetails(result: ToolResult): ToolResult {
+  const { details } = result;
+  return details === undefined || isFrozenJson(details)
+    ? result
+    : { ...result, details: ownDetails(details) };
+}
+
+/** The same for its list of content and the metadata of the parts. */
+function ownContent(content: readonly ToolContent[]): readonly ToolContent[] {
+  if (isFrozenJson(content)) return content;
+  return content.map((part) => (part.metadata ? { ...part, metadata: copyOf(part.metadata) } : { ...part }));
+}
+
+function ownDetails(details: unknown): unknown {
+  return ownJson(details, (why) => invalidOption('details', `what can be written as JSON (${why})`, details));
+}
+
+/** A result from what `execute` returned. Throws if that is not JSON. */
+export function toToolResult(value: unknown): ToolResult {
+  if (typeof value === 'string') return textResult(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return textResult(String(value));
+  if (value instanceof Error) throw value;
+  if (value instanceof Map || value instanceof Set)
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got a ${value.constructor.name}. Return Object.fromEntries(map) or [...set].`,
+    );
+  if (value === undefined) return textResult('(no output)');
+  if (typeof value === 'object' && value !== null) {
+    if (isMadeResult(value)) return value;
+    if (isContentList(value)) return { content: ownContent(value), isError: false };
+  }
+  const text = jsonText(value);
+  if (text === undefined)
+    throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
+  if (
+    text === '{}' &&
+    !isPlain(value as object) &&
+    typeof (value as { toJSON?: unknown }).toJSON !== 'function'
+  )
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, which JSON leaves empty. Return what is in it, and show progress with ctx.update().`,
+    );
+  return textResult(text);
+}
+
+function jsonText(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got a value that cannot be written as JSON: ${unwritable(value)}.`,
+    );
+  }
+}
+
+/** Is it a list of text, image and file content, as a tool may return it? An empty list is not. */
+export function isContentList(value: unknown): value is readonly ToolContent[] {
+  return isResultContent(value) && value.length > 0;
+}
+
+/** Is it the content of a result, which may be empty? */
+export function isResultContent(value: unknown): value is readonly ToolContent[] {
+  return isOf(CONTENT, value);
+}
+
+const CONTENT: Kind = kinds.listOf(kinds.kind('text, image or file content', isToolContent));
+
+function isToolContent(value: unknown): value is ToolContent {
+  if (typeof value !== 'object' || value === null) return false;
+  const part = value as Record<string, unknown>;
+  const { type, text, data, mimeType } = part;
+  const fine =
+    type === 'text'
+      ? typeof text === 'string'
+      : (type === 'image' || type === 'file') && typeof data === 'string' && typeof mimeType === 'string';
+  // It is stored with all that is in it, metadata above all.
+  return fine && Object.values(part).every((item) => unwritable(item) === undefined);
+}
+
+/** Content is flat but for metadata. */
+export function freezeResult(result: ToolResult): ToolResult {
+  const { content, details } = result;
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
+    if (part.metadata !== undefined) deepFreeze(part.metadata);
+    Object.freeze(part);
+  }
+  Object.freeze(content);
+  if (details !== undefined) deepFreeze(details);
+  return Object.freeze(result);
+}
+
+/** `undefined` keeps a field, `null` clears `details`. */
+export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult {
+  const { content, details, isError, terminate } = patch;
+  const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };
+  if (typeof content === 'string') next.content = [{ type: 'text', text: content }];
+  else if (content !== undefined) next.content = deepFreeze(ownContent(content));
+  if (details !== undefined) next.details = details === null ? undefined : ownDetails(details);
+  if (isError !== undefined) next.isError = isError;
+  if (terminate !== undefined) next.terminate = terminate;
+  return Object.freeze(next);
+}
+
+export function textResult(text: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: false };
+}
+
+/** A tool result that tells the model what went wrong. */
+export function errorResult(text: string): ToolResult {
+  return { content: [{ type: 'text', text }], isError: true };
+}

@@ -1,0 +1,48 @@
+/** What an answer comes to: JSON that fits the schema, or what is wrong with it. */
+
+import { AlliumError, type ModelResponse, type StandardSchema, textOf } from '../../index.js';
+import { describeIssues, messageOf } from '../../kit/index.js';
+import { cut } from '../../texts/cut.js';
+
+/** Text of a rejected answer that an error message quotes at most. */
+const QUOTED = 200;
+
+export type Checked<Output> = { readonly value: Output } | { readonly problem: string };
+
+export async function check<Output>(
+  schema: StandardSchema<unknown, Output>,
+  response: ModelResponse,
+): Promise<Checked<Output>> {
+  const parsed = parse(textOf(response));
+  if ('problem' in parsed) {
+    const cut = response.stopReason === 'length' ? ' It was cut off at the output limit: write less.' : '';
+    return { problem: `${parsed.problem}${cut}` };
+  }
+  const result = await schema['~standard'].validate(parsed.value);
+  return result.issues ? { problem: describeIssues(result.issues) } : { value: result.value };
+}
+
+const FENCE = /^```[\w-]*\r?\n([\s\S]*?)\r?\n?```$/;
+
+/** The JSON of an answer. Models like to put it into a fence; text beside it is not tolerated. */
+function parse(text: string): { value: unknown } | { problem: string } {
+  const trimmed = text.trim();
+  const json = FENCE.exec(trimmed)?.[1] ?? trimmed;
+  if (json === '') return { problem: 'The answer is empty. Expected one JSON value.' };
+  try {
+    return { value: JSON.parse(json) };
+  } catch (error) {
+    return { problem: `The answer is not valid JSON: ${messageOf(error)}.` };
+  }
+}
+
+export function invalidOutput(response: ModelResponse, problem: string, repairs: number): AlliumError {
+  const text = textOf(response);
+  const quoted = cut(text, QUOTED);
+  const tries = repairs === 0 ? '' : ` after ${repairs} ${repairs === 1 ? 'repair' : 'repairs'}`;
+  return new AlliumError(
+    'OUTPUT_INVALID',
+    `The final answer does not fit the schema${tries}:\n${problem}\nThe last answer was: ${quoted}`,
+    { data: { text, problem, repairs } },
+  );
+}

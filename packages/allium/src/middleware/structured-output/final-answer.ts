@@ -1,0 +1,129 @@
+/**
+ * The final answer as a tool call, for models without a JSON mode. The call is turned into text as it streams in, so that
+ * guards, history, repairs and readers see one kind of answer.
+ */
+
+import {
+  type JsonSchema,
+  type ModelPart,
+  type ModelSettings,
+  type StreamTransform,
+  type Tool,
+  tool,
+} from '../../index.js';
+import { isRecord } from '../../kit/index.js';
+
+/** The tool a model gives its final answer with. It is never executed. */
+export function finalAnswerTool(name: string, schema: JsonSchema): Tool {
+  const inputSchema = isWrapped(schema) ? wrapped(schema) : schema;
+  return tool({
+    name,
+    description: 'Gives your final answer. Call it once, when you are done, and say nothing beside it.',
+    input: {
+      '~standard': {
+        version: 1,
+        vendor: 'allium',
+        validate: (value: unknown) => ({ value }),
+        jsonSchema: { input: () => ({ ...inputSchema }) },
+      },
+    },
+    execute: () => 'Noted.',
+  });
+}
+
+/** Arguments are objects, so an answer that is none, or may be none, stands in one. */
+export function isWrapped({ type }: JsonSchema): boolean {
+  return type !== 'object';
+}
+
+/** References keep pointing to the root. */
+function wrapped({ $defs, definitions, ...schema }: JsonSchema): JsonSchema {
+  return {
+    type: 'object',
+    properties: { value: schema },
+    required: ['value'],
+    additionalProperties: false,
+    ...(isRecord($defs) && { $defs }),
+    ...(isRecord(definitions) && { definitions }),
+  };
+}
+
+/** A model that may also answer in prose might do just that. */
+export function demanding(settings: ModelSettings, name: string): ModelSettings {
+  const { toolChoice = 'auto' } = settings;
+  if (toolChoice === 'auto') return { ...settings, toolChoice: 'required' };
+  return toolChoice === 'none' ? { ...settings, toolChoice: { tool: name } } : settings;
+}
+
+/** Takes back what `demanding` did. */
+export function undemanding(settings: ModelSettings): ModelSettings {
+  const { toolChoice, ...rest } = settings;
+  return typeof toolChoice === 'object' ? { ...rest, toolChoice: 'none' } : rest;
+}
+
+/**
+ * Turns the call into text. Prose before it is held back: it is dropped if the call comes, since it would spoil the JSON, and
+ * shown in its place if another call comes or none does.
+ */
+export function answerAsText(name: string, wrapped: boolean): StreamTransform {
+  let held: ModelPart[] | undefined = [];
+  /** The call under way; only the first one counts. */
+  let answering: string | undefined;
+  const extra = new Set<string>();
+  const unwrap = wrapped ? unwrapper() : undefined;
+  const release = (emit: (part: ModelPart) => void): void => {
+    for (const part of held ?? []) emit(part);
+    held = undefined;
+  };
+  const say = (json: string, emit: (part: ModelPart) => void): void => {
+    const text = unwrap ? unwrap(json) : json;
+    if (text !== '') emit({ type: 'text', text });
+  };
+  return {
+    part(part, emit) {
+      if (part.type === 'text') {
+        if (held) held.push(part);
+        else if (answering === undefined) emit(part);
+      } else if (part.type === 'tool-call' && part.name === name) {
+        held = undefined;
+        if (answering !== undefined) {
+          extra.add(part.id);
+          return;
+        }
+        answering = part.id;
+        say(part.arguments, emit);
+      } else if (part.type === 'tool-call-delta' && (part.id === answering || extra.has(part.id))) {
+        if (part.id === answering) say(part.arguments, emit);
+      } else {
+        if (part.type === 'tool-call') release(emit);
+        emit(part);
+      }
+    },
+    end: release,
+  };
+}
+
+const LEAD = /^\s*\{\s*"value"\s*:\s*/;
+/** What may still become the lead. */
+const NEARLY = /^\s*(?:\{\s*(?:"(?:v(?:a(?:l(?:u(?:e(?:"\s*(?::\s*)?)?)?)?)?)?)?)?)?$/;
+
+/** Takes the JSON of `{ "value": … }` piece by piece and gives that of the value. */
+function unwrapper(): (piece: string) => string {
+  let begun: 'plain' | 'inside' | undefined;
+  let kept = '';
+  return (piece) => {
+    kept += piece;
+    if (begun === undefined) {
+      const lead = LEAD.exec(kept);
+      // White space after the colon may still come.
+      if (lead ? lead[0].length === kept.length : NEARLY.test(kept)) return '';
+      begun = lead ? 'inside' : 'plain';
+      kept = lead ? kept.slice(lead[0].length) : kept;
+    }
+    // The last brace is the wrapper's, if nothing follows it.
+    const end = begun === 'inside' ? kept.search(/\s*(?:\}\s*)?$/) : kept.length;
+    const said = kept.slice(0, end);
+    kept = kept.slice(end);
+    return said;
+  };
+}
