@@ -1,0 +1,426 @@
+import { Agent, defineMiddleware, memoryStore, textOf, tool } from 'allium';
+import { approval } from 'allium/middleware/approval';
+import { maxTurns } from 'allium/middleware/max-turns';
+import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { useFleets } from '../test/fleet.js';
+
+const { fleet } = useFleets();
+
+const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+const again = toolCalls({ name: 'look', args: {} });
+const busy = () => Object.assign(new Error('overloaded'), { status: 503 });
+
+function gate(): { readonly promise: Promise<void>; resolve(): void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
+describe('a queue and a worker', () => {
+  it('runs what is enqueued, under the id that enqueue returns', async () => {
+    const { queue, work, store } = fleet();
+    const agent = new Agent({ model: scriptedModel([text('Hello, Ann.')]) });
+    await work({ greeter: agent });
+    const { runId, sessionId, state } = await queue.enqueue('greeter', 'I am Ann.', { tenant: 'acme' });
+    expect(state).toBe('queued');
+    expect(await queue.finished(runId)).toMatchObject({
+      status: 'done',
+      text: 'Hello, Ann.',
+      runId,
+      sessionId,
+      turns: 1,
+    });
+    const [start] = await store.read(sessionId, 1);
+    expect(start).toMatchObject({ type: 'run_start', runId, tenant: 'acme', metadata: { agent: 'greeter' } });
+  });
+
+  it('runs what was enqueued before there was a worker', async () => {
+    const { queue, work } = fleet();
+    const { runId } = await queue.enqueue('greeter', 'Hi.');
+    expect(await queue.metrics()).toMatchObject({ waiting: 1, running: 0, workers: 0 });
+    await work({ greeter: new Agent({ model: scriptedModel([text('Hi.')]) }) });
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done' });
+    expect(await queue.metrics()).toMatchObject({ waiting: 0, running: 0, workers: 1, ended: { done: 1 } });
+  });
+
+  it('makes one job of several with the same idempotency key, also when it has ended', async () => {
+    const { queue, work } = fleet();
+    const model = scriptedModel([text('Once.')], { repeat: true });
+    await work({ greeter: new Agent({ model }) });
+    const send = () => queue.enqueue('greeter', 'Pay.', { idempotencyKey: 'order 7' });
+    const [one, two] = await Promise.all([send(), send()]);
+    await queue.finished(one.runId);
+    const three = await send();
+    expect(new Set([one.runId, two.runId, three.runId]).size).toBe(1);
+    expect(two.sessionId).toBe(one.sessionId);
+    expect([one.state, two.state, three.state].sort()).toEqual(['known', 'known', 'queued']);
+    const other = await queue.enqueue('greeter', 'Pay.', { idempotencyKey: 'order 7', tenant: 'other' });
+    await queue.finished(other.runId);
+    expect(model.requests.length).toBe(2);
+  });
+
+  it('takes the messages of a session one after the other, in their order', async () => {
+    const { queue, work, store } = fleet();
+    let running = 0;
+    const most: number[] = [];
+    const counting = defineMiddleware({
+      name: 'counting',
+      async wrapModel(_ctx, next) {
+        most.push(++running);
+        await new Promise((resolve) => setImmediate(resolve));
+        await next();
+        running--;
+      },
+    });
+    const model = scriptedModel([({ messages }) => text(`re: ${textOf(messages.at(-1)!)}`)], {
+      repeat: true,
+    });
+    const agent = new Agent({ model, middleware: [counting] });
+    await work({ a: agent }, { concurrency: 4 });
+    const said = Array.from({ length: 12 }, (_, i) => `message ${i}`);
+    const jobs = [];
+    for (const one of said) jobs.push(await queue.enqueue('a', one, { sessionId: 's' }));
+    for (const { runId } of jobs) expect(await queue.finished(runId)).toMatchObject({ status: 'done' });
+    const messages = await agent.session('s', { store }).messages();
+    expect(messages.map(textOf)).toEqual(said.flatMap((one) => [one, `re: ${one}`]));
+    expect(Math.max(...most)).toBe(1);
+  });
+
+  it('starts jobs of a lower priority number first', async () => {
+    const { queue, work } = fleet();
+    const order: string[] = [];
+    const model = scriptedModel(
+      [
+        ({ messages }) => {
+          order.push(textOf(messages.at(-1)!));
+          return text('.');
+        },
+      ],
+      { repeat: true },
+    );
+    const jobs = [];
+    for (const [name, priority] of [
+      ['c', 10],
+      ['a', 1],
+      ['d', 10],
+      ['b', 5],
+    ] as const)
+      jobs.push(await queue.enqueue('a', name, { priority }));
+    await work({ a: new Agent({ model }) }, { concurrency: 1 });
+    for (const { runId } of jobs) await queue.finished(runId);
+    expect(order).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('refuses what cannot be run, before it is in the queue', async () => {
+    const { queue, another } = fleet();
+    await expect(queue.enqueue('a', { role: 'nobody' } as never)).rejects.toMatchObject({
+      code: 'INVALID_MESSAGE',
+    });
+    await expect(queue.enqueue('a', 'hi', { prio: 1 } as never)).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    });
+    await expect(queue.enqueue('a', 'hi', { schedule: { id: 'x' } })).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    });
+    const blind = another({ store: undefined as never });
+    expect(() => blind.reader('s')).toThrow('`store`');
+    await expect(queue.finished('nobody')).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
+    expect(await queue.cancel('nobody')).toBe(false);
+  });
+});
+
+describe('what becomes of a job', () => {
+  it('completes a run that a guardrail or a limit stopped, with that status, and does not try again', async () => {
+    const { queue, work } = fleet();
+    const model = scriptedModel([again], { repeat: true });
+    await work({ a: new Agent({ model, tools: [look], middleware: [maxTurns({ turns: 2 })] }) });
+    const { runId } = await queue.enqueue('a', 'Look.');
+    expect(await queue.finished(runId)).toMatchObject({
+      status: 'stopped',
+      stop: { reason: 'max_turns' },
+      turns: 2,
+    });
+    expect(model.requests.length).toBe(2);
+    expect(await queue.failed()).toEqual([]);
+  });
+
+  it('completes a run that asks somebody, and goes on with it when it is answered', async () => {
+    const { queue, work, store } = fleet();
+    const model = scriptedModel([again, text('Seen.')]);
+    const agent = new Agent({ model, tools: [look], middleware: [approval({ policy: { look: 'ask' } })] });
+    await work({ a: agent });
+    const { runId, sessionId } = await queue.enqueue('a', 'Look.', { tenant: 'acme' });
+    const { status, pending } = await queue.finished(runId);
+    expect([status, pending!.length]).toEqual(['suspended', 1]);
+    const requestId = pending![0]!.id;
+    await expect(queue.answer(requestId, { type: 'edit' } as never)).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+    });
+    await queue.answer(requestId, { type: 'approve' });
+    const seen: string[] = [];
+    for await (const { event } of queue.join(sessionId, { stay: true })) {
+      seen.push(event.type === 'agent_end' ? event.status : event.type);
+      if (event.type === 'agent_end' && event.status === 'done') break;
+    }
+    expect(seen.at(-1)).toBe('done');
+    const runs = (await store.read(sessionId, 1)).filter(({ type }) => type === 'run_start');
+    expect(runs.length).toBe(1);
+    await expect(queue.answer(requestId, { type: 'approve' })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+    });
+    await expect(queue.answer('nobody.1.0.ask', { type: 'approve' })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+    });
+  });
+
+  it('tries again with back-off while the provider is down, and says the message once', async () => {
+    const { queue, work, store, events } = fleet({ retry: { attempts: 5, delayMs: 1 } });
+    const model = scriptedModel([again, failWith(busy()), failWith(busy()), text('Back.')]);
+    const agent = new Agent({ model, tools: [look] });
+    await work({ a: agent });
+    const { runId, sessionId } = await queue.enqueue('a', 'Hi.');
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Back.', runId: `${runId}~3` });
+    const roles = (await agent.session(sessionId, { store }).messages()).map(({ role }) => role);
+    expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    expect(events.map(({ type }) => type)).toEqual([
+      'started',
+      'retry',
+      'started',
+      'retry',
+      'started',
+      'ended',
+    ]);
+  });
+
+  it('gives up when the provider stays down, into the dead-letter list', async () => {
+    const { queue, work } = fleet({ retry: { attempts: 3, delayMs: 1 } });
+    const model = scriptedModel([failWith(busy())], { repeat: true });
+    await work({ a: new Agent({ model }) });
+    const { runId } = await queue.enqueue('a', 'Hi.');
+    expect(await queue.finished(runId)).toMatchObject({ status: 'failed', error: { code: 'MODEL_ERROR' } });
+    expect(model.requests.length).toBe(3);
+  });
+
+  it('fails once for good with any other error, and can be sent back', async () => {
+    const { queue, work, store } = fleet();
+    const bad = Object.assign(new Error('no such model'), { status: 404 });
+    const model = scriptedModel([failWith(bad), text('Now it works.')]);
+    const agent = new Agent({ model });
+    await work({ a: agent });
+    const { runId, sessionId } = await queue.enqueue('a', 'Hi.', { tenant: 'acme' });
+    const next = await queue.enqueue('nobody', 'Hi.');
+    expect(await queue.finished(runId)).toMatchObject({ status: 'failed' });
+    expect(await queue.finished(next.runId)).toMatchObject({ status: 'failed' });
+    expect(model.requests.length).toBe(1);
+    await expect.poll(async () => (await queue.failed()).length).toBe(2);
+    const [, first] = await queue.failed();
+    expect(first).toMatchObject({
+      runId,
+      sessionId,
+      agent: 'a',
+      tenant: 'acme',
+      reason: expect.stringContaining('no such model'),
+    });
+    expect(await queue.redrive(runId)).toBe(1);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Now it works.' });
+    expect((await agent.session(sessionId, { store, tenant: 'acme' }).messages()).length).toBe(2);
+    expect((await queue.failed()).map((one) => one.runId)).toEqual([next.runId]);
+  });
+
+  it('does not let a failed job hold up its session', async () => {
+    const { queue, work } = fleet();
+    const bad = Object.assign(new Error('no'), { status: 400 });
+    await work({ a: new Agent({ model: scriptedModel([failWith(bad), text('Fine.')]) }) });
+    const one = await queue.enqueue('a', 'One.', { sessionId: 's' });
+    const two = await queue.enqueue('a', 'Two.', { sessionId: 's' });
+    expect(await queue.finished(one.runId)).toMatchObject({ status: 'failed' });
+    expect(await queue.finished(two.runId)).toMatchObject({ status: 'done', text: 'Fine.' });
+  });
+});
+
+describe('cancel', () => {
+  it('takes a job back that has not begun', async () => {
+    const { queue, work } = fleet();
+    const { runId } = await queue.enqueue('a', 'Hi.');
+    const later = await queue.enqueue('a', 'Hi.', { delayMs: 3_600_000 });
+    expect(await queue.cancel(runId, 'Changed my mind.')).toBe(true);
+    expect(await queue.cancel(later.runId)).toBe(true);
+    const model = scriptedModel([text('.')]);
+    await work({ a: new Agent({ model }) });
+    expect(await queue.finished(runId)).toMatchObject({
+      status: 'aborted',
+      stop: { message: 'Changed my mind.' },
+    });
+    expect(await queue.metrics()).toMatchObject({ waiting: 0, delayed: 0 });
+    expect(await queue.cancel(runId)).toBe(false);
+    expect(model.requests).toEqual([]);
+  });
+
+  it('ends a run that is under way, from another process', async () => {
+    const { queue, work, another } = fleet();
+    const begun = gate();
+    const wait = tool({
+      name: 'wait',
+      description: 'Waits.',
+      input: z.object({}),
+      execute: (_args, { signal }) =>
+        new Promise((_, reject) => {
+          begun.resolve();
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    });
+    await work({
+      a: new Agent({ model: scriptedModel([toolCalls({ name: 'wait', args: {} })]), tools: [wait] }),
+    });
+    const { runId } = await queue.enqueue('a', 'Wait.');
+    await begun.promise;
+    expect(await another().cancel(runId, 'Enough.')).toBe(true);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'aborted', stop: { reason: 'aborted' } });
+    expect(await queue.failed()).toEqual([]);
+  });
+});
+
+describe('speaking to a busy session', () => {
+  it('tells the run under way, and no message gets lost when it ends meanwhile', async () => {
+    const { queue, work, store } = fleet();
+    const begun = gate();
+    const goOn = gate();
+    const wait = tool({
+      name: 'wait',
+      description: 'Waits.',
+      input: z.object({}),
+      async execute() {
+        begun.resolve();
+        await goOn.promise;
+        return 'waited';
+      },
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'wait', args: {} }),
+      ({ messages }) => text(`heard: ${textOf(messages.at(-1)!)}`),
+    ]);
+    const agent = new Agent({ model, tools: [wait] });
+    await work({ a: agent });
+    const { runId } = await queue.enqueue('a', 'Wait.', { sessionId: 's' });
+    await begun.promise;
+    const said = await queue.enqueue('a', 'Hurry up.', { sessionId: 's', whenBusy: 'steer' });
+    expect(said.state).toBe('said');
+    goOn.resolve();
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'heard: Hurry up.' });
+    // The run that would have answered, had it come too late, finds nothing to do.
+    await expect.poll(async () => (await queue.metrics()).running).toBe(0);
+    expect(model.requests.length).toBe(2);
+    const idle = await queue.enqueue('a', 'Now.', { sessionId: 's2', whenBusy: 'steer' });
+    expect(idle.state).toBe('queued');
+    expect(await store.take('s', 0)).toEqual([]);
+  });
+});
+
+describe('later, and again and again', () => {
+  it('begins a delayed job when its time has come, once', async () => {
+    const { queue, work } = fleet();
+    const model = scriptedModel([text('Now.')], { repeat: true });
+    await work({ a: new Agent({ model }) });
+    const send = () => queue.enqueue('a', 'Later.', { delayMs: 50, idempotencyKey: 'k' });
+    const one = await send();
+    expect(one.state).toBe('delayed');
+    expect(await send()).toMatchObject({ runId: one.runId, sessionId: one.sessionId });
+    await expect.poll(() => queue.outcome(one.runId)).toMatchObject({ status: 'done', text: 'Now.' });
+    expect(await send()).toMatchObject({ state: 'known', sessionId: one.sessionId });
+    expect(model.requests.length).toBe(1);
+  });
+
+  it('begins a run at every time of a schedule, until it is ended', async () => {
+    const { queue, work, store } = fleet();
+    const model = scriptedModel([text('Tick.')], { repeat: true });
+    await work({ a: new Agent({ model }) });
+    await queue.enqueue('a', 'Tick?', { schedule: { id: 'ticker', everyMs: 100 }, tenant: 'acme' });
+    await expect.poll(() => model.requests.length, { timeout: 20_000 }).toBeGreaterThan(1);
+    expect(await queue.unschedule('ticker')).toBe(true);
+    expect(await queue.unschedule('ticker')).toBe(false);
+    const { sessions } = await store.list({ tenant: 'acme' });
+    expect(sessions.length).toBeGreaterThan(1);
+  });
+});
+
+describe('join', () => {
+  it('tells a run of another process as it goes, and goes on after any event', async () => {
+    const { queue, work, another } = fleet();
+    const model = scriptedModel([again, text('Seen.')]);
+    await work({ a: new Agent({ model, tools: [look] }) });
+    const { sessionId } = await queue.enqueue('a', 'Look.', { sessionId: 's' });
+    const sent = [];
+    for await (const one of queue.join(sessionId)) sent.push(one);
+    const types = sent.map(({ event }) => event.type);
+    expect(types[0]).toBe('agent_start');
+    expect(types.at(-1)).toBe('agent_end');
+    expect(types).toContain('tool_execution_end');
+    const middle = sent[3]!;
+    const rest = [];
+    for await (const one of another().join(sessionId, { after: middle.id })) rest.push(one);
+    expect(rest.map(({ event }) => event)).toEqual(sent.slice(4).map(({ event }) => event));
+  });
+
+  it('waits for a run that has not begun', async () => {
+    const { queue, work } = fleet();
+    const { sessionId } = await queue.enqueue('a', 'Hi.');
+    const joined = (async () => {
+      for await (const { event } of queue.join(sessionId)) if (event.type === 'agent_end') return event;
+      return undefined;
+    })();
+    await work({ a: new Agent({ model: scriptedModel([text('Hi.')]) }) });
+    expect(await joined).toMatchObject({ status: 'done' });
+  });
+});
+
+describe('fair turns', () => {
+  it('lets a tenant with 10 jobs through while another has 1,000', async () => {
+    const { queue, work } = fleet();
+    const order: string[] = [];
+    const model = scriptedModel([text('.')], { repeat: true });
+    const noting = defineMiddleware({ name: 'noting', beforeRun: (ctx) => void order.push(ctx.tenant!) });
+    await Promise.all(Array.from({ length: 1000 }, () => queue.enqueue('a', 'Hi.', { tenant: 'big' })));
+    const jobs = await Promise.all(
+      Array.from({ length: 10 }, () => queue.enqueue('a', 'Hi.', { tenant: 'small' })),
+    );
+    await work({ a: new Agent({ model, middleware: [noting] }) }, { concurrency: 2 });
+    await Promise.all(jobs.map(({ runId }) => queue.finished(runId)));
+    const last = order.lastIndexOf('small');
+    // Every other turn, and those that two places take at a time.
+    expect(last).toBeLessThanOrEqual(24);
+    expect(order.slice(0, last).filter((tenant) => tenant === 'big').length).toBeGreaterThanOrEqual(8);
+  });
+
+  it('keeps a tenant to its rate in the whole fleet, and nobody else', async () => {
+    const { queue, work } = fleet({ rateLimits: { slow: { max: 2, perMs: 3_600_000 } } });
+    const model = scriptedModel([text('.')], { repeat: true });
+    const agents = { a: new Agent({ model }) };
+    await work(agents);
+    await work(agents);
+    const slow = await Promise.all(
+      Array.from({ length: 5 }, () => queue.enqueue('a', 'Hi.', { tenant: 'slow' })),
+    );
+    const quick = await Promise.all(
+      Array.from({ length: 20 }, () => queue.enqueue('a', 'Hi.', { tenant: 'quick' })),
+    );
+    await Promise.all(quick.map(({ runId }) => queue.finished(runId)));
+    await expect.poll(async () => (await queue.metrics()).waiting).toBe(3);
+    const ended = await Promise.all(slow.map(({ runId }) => queue.outcome(runId)));
+    expect(ended.filter(Boolean).length).toBe(2);
+    expect(await queue.metrics()).toMatchObject({ waiting: 3, tenantsWaiting: 1 });
+    await queue.setRateLimit('slow', undefined);
+  });
+});
+
+it('takes a store for the sessions of an agent that has another one', async () => {
+  const { queue, work, store } = fleet();
+  const own = memoryStore();
+  await work({ a: new Agent({ model: scriptedModel([text('.')]), store: own }) });
+  const { runId, sessionId } = await queue.enqueue('a', 'Hi.');
+  await queue.finished(runId);
+  expect([await own.head(sessionId), (await store.head(sessionId)) > 0]).toEqual([0, true]);
+});

@@ -1,0 +1,101 @@
+/** What queue and worker both take. */
+import { type Clock, systemClock } from 'allium';
+import { checkFunction, checkInteger, checkOptions, invalidOption } from 'allium/kit';
+import { Queue } from 'bullmq';
+import { type Connection, Connections } from './connection.js';
+import type { JobData, Outcome, RetryOptions } from './jobs.js';
+import { type RateLimit, Turns } from './turns.js';
+
+export interface SharedOptions {
+  /** Redis: an address, options of `ioredis`, or an open client of it. */
+  readonly connection: Connection;
+  /** Begins the keys, as `{prefix}:…`. Queue and workers need the same one. @default 'allium' */
+  readonly prefix?: string;
+  /** At most so many runs of a tenant begin in a time, by tenant; `*` is for all others. Kept in Redis, for everybody. */
+  readonly rateLimits?: Readonly<Record<string, RateLimit>>;
+  /** How jobs are tried again when a provider or a store is down. */
+  readonly retry?: RetryOptions;
+  /** How long the outcome of a job is known, and its `idempotencyKey` with it. @default 86400000, a day */
+  readonly keepMs?: number;
+  /** Told what goes wrong outside of calls, such as a lost connection, which is made again. @default nothing */
+  readonly onError?: (error: unknown) => void;
+  /** @default the time of the system */
+  readonly clock?: Clock;
+}
+
+export const SHARED = [
+  'connection',
+  'prefix',
+  'rateLimits',
+  'retry',
+  'keepMs',
+  'onError',
+  'clock',
+] as const satisfies readonly (keyof SharedOptions)[];
+
+/** The parts that queue and worker have in common. */
+export interface Backend {
+  readonly connections: Connections;
+  /** `{prefix}`, for BullMQ. */
+  readonly prefix: string;
+  readonly runs: Queue<JobData, Outcome>;
+  readonly later: Queue<JobData>;
+  readonly turns: Turns;
+  readonly retry: Required<RetryOptions>;
+  readonly clock: Clock;
+  readonly onError: (error: unknown) => void;
+  close(): Promise<void>;
+}
+
+export const RUNS = 'runs';
+export const LATER = 'later';
+
+export function openBackend(options: SharedOptions, waitsForever: boolean): Backend {
+  const { connection, prefix: name = 'allium', keepMs = 86_400_000, clock = systemClock } = options;
+  const { onError = () => {}, rateLimits = {}, retry = {} } = options;
+  if (typeof connection !== 'string' && (typeof connection !== 'object' || connection === null))
+    throw invalidOption('connection', 'redis://host:port, options of ioredis, or a client of it', connection);
+  if (typeof name !== 'string' || name === '' || /[{}]/.test(name))
+    throw invalidOption('prefix', 'text without braces', name);
+  checkInteger('keepMs', keepMs, 1);
+  checkFunction('onError', onError);
+  checkOptions('retry', retry, ['attempts', 'delayMs', 'maxDelayMs']);
+  const { attempts = 8, delayMs = 1000, maxDelayMs = 60_000 } = retry;
+  checkInteger('retry.attempts', attempts, 1);
+  checkInteger('retry.delayMs', delayMs, 1);
+  checkInteger('retry.maxDelayMs', maxDelayMs, 1);
+  for (const [tenant, limit] of Object.entries(rateLimits)) checkRate(`rateLimits.${tenant}`, limit);
+  const connections = new Connections(connection, onError, waitsForever);
+  const prefix = `{${name}}`;
+  const shared = { connection: connections.redis, prefix };
+  const kept = { age: Math.ceil(keepMs / 1000), count: 1000 };
+  // Failed jobs stay: they are the dead-letter list.
+  const runs = new Queue<JobData, Outcome>(RUNS, {
+    ...shared,
+    defaultJobOptions: { removeOnComplete: kept },
+  });
+  const later = new Queue<JobData>(LATER, { ...shared, defaultJobOptions: { removeOnComplete: true } });
+  for (const one of [runs, later]) one.on('error', onError);
+  const turns = new Turns(connections.redis, name, runs, clock, keepMs, onError);
+  for (const [tenant, limit] of Object.entries(rateLimits)) turns.limit(tenant, limit).catch(onError);
+  return {
+    connections,
+    prefix,
+    runs,
+    later,
+    turns,
+    retry: { attempts, delayMs, maxDelayMs },
+    clock,
+    onError,
+    async close() {
+      await Promise.allSettled([runs.close(), later.close()]);
+      await connections.close();
+    },
+  };
+}
+
+export function checkRate(option: string, limit: RateLimit): void {
+  checkOptions(option, limit, ['max', 'perMs']);
+  checkInteger(`${option}.max`, limit.max, 1);
+  checkInteger(`${option}.perMs`, limit.perMs, 1);
+}

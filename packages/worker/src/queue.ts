@@ -1,0 +1,370 @@
+/** `createQueue`: for processes that hand out work, follow it and answer its questions, and run no agent. */
+import { createHash, randomUUID } from 'node:crypto';
+import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
+import {
+  type EventHub,
+  type EventReader,
+  eventHub,
+  type FollowOptions,
+  type SentEvent,
+  type Show,
+} from 'allium/http';
+import { checkInteger, checkOptions, checkText, invalidOption, toMessages } from 'allium/kit';
+import { type JobData, jobOf, type Outcome } from './jobs.js';
+import { JoinReader } from './join.js';
+import { type Backend, checkRate, openBackend, SHARED } from './options.js';
+import type {
+  AgentQueue,
+  Enqueued,
+  EnqueueOptions,
+  FailedJob,
+  QueueOptions,
+  Schedule,
+} from './queue-options.js';
+import type { QueueMetrics, RateLimit } from './turns.js';
+
+/**
+ * A queue of work for agents that run on workers.
+ *
+ * @example
+ * const queue = createQueue({ connection: 'redis://localhost:6379', store });
+ * const { runId, sessionId } = await queue.enqueue('support', 'Where is my parcel?', { tenant: 'acme' });
+ * for await (const { event } of queue.join(sessionId)) console.log(event.type);
+ */
+export function createQueue(options: QueueOptions): AgentQueue {
+  checkOptions('createQueue', options, [...SHARED, 'store', 'show']);
+  return new FleetQueue(openBackend(options, false), options.store, options.show);
+}
+
+const ENQUEUE = [
+  'sessionId',
+  'tenant',
+  'priority',
+  'delayMs',
+  'idempotencyKey',
+  'schedule',
+  'whenBusy',
+  'metadata',
+] as const satisfies readonly (keyof EnqueueOptions)[];
+
+class FleetQueue implements AgentQueue {
+  readonly #backend: Backend;
+  readonly #show: Show | undefined;
+  #hub: EventHub | undefined;
+  #reader: Agent | undefined;
+
+  constructor(
+    backend: Backend,
+    readonly store: Store | undefined,
+    show: Show | undefined,
+  ) {
+    this.#backend = backend;
+    this.#show = show;
+  }
+
+  async enqueue(
+    agent: string,
+    input: MessageInput | readonly MessageInput[],
+    options: EnqueueOptions = {},
+  ): Promise<Enqueued> {
+    return this.#add('run', agent, toInput(input), options);
+  }
+
+  continue(agent: string, options: EnqueueOptions & { readonly sessionId: string }): Promise<Enqueued> {
+    return this.#add('continue', agent, undefined, options);
+  }
+
+  async #add(
+    kind: JobData['kind'],
+    agent: string,
+    input: JobData['input'],
+    options: EnqueueOptions,
+  ): Promise<Enqueued> {
+    checkText('agent', agent);
+    checkOptions('enqueue', options, ENQUEUE);
+    const {
+      tenant,
+      priority = 0,
+      delayMs = 0,
+      idempotencyKey,
+      schedule,
+      whenBusy = 'queue',
+      metadata,
+    } = options;
+    const runId = idempotencyKey === undefined ? newId() : keyed(tenant, idempotencyKey);
+    const { sessionId = `s_${runId.slice(2)}` } = options;
+    checkText('sessionId', sessionId);
+    checkInteger('priority', priority, 0, 1_000_000);
+    checkInteger('delayMs', delayMs, 0);
+    const { turns, later, retry, clock } = this.#backend;
+    const data: JobData = {
+      kind,
+      agent,
+      sessionId,
+      ...(input !== undefined && { input }),
+      ...(tenant !== undefined && { tenant }),
+      ...(metadata && { metadata }),
+      ...(priority > 0 && { priority }),
+      retry,
+      enqueuedAt: clock.now(),
+    };
+    if (schedule) return this.#schedule(schedule, data, options.sessionId !== undefined);
+    if (whenBusy !== 'queue' && input !== undefined && (await this.#say(data, whenBusy)))
+      return { runId: '', sessionId, state: 'said' };
+    const known = idempotencyKey === undefined ? undefined : await turns.known(runId);
+    if (known) return { runId, sessionId: known.sessionId, state: 'known' };
+    if (delayMs > 0) {
+      await later.add(agent, data, { jobId: runId, delay: delayMs });
+      return { runId, sessionId, state: 'delayed' };
+    }
+    if (await turns.file(runId, data)) return { runId, sessionId, state: 'queued' };
+    return { runId, sessionId: (await turns.known(runId))?.sessionId ?? sessionId, state: 'known' };
+  }
+
+  /** Speaks into the run under way. False where none is. */
+  async #say(data: JobData, how: 'steer' | 'follow-up'): Promise<boolean> {
+    const { turns } = this.#backend;
+    const { sessionId } = data;
+    const session = this.#session(sessionId, data.tenant);
+    // Looked at before and after: a run that ends in between would leave the message lying.
+    if (!(await turns.speak(sessionId))) return false;
+    for (const one of [data.input].flat() as MessageInput[])
+      await (how === 'steer' ? session.steer(one) : session.followUp(one));
+    if (!(await turns.speak(sessionId))) {
+      const { input: _, ...rest } = data;
+      await turns.file(newId(), { ...rest, kind: 'continue' });
+    }
+    return true;
+  }
+
+  async #schedule(schedule: Schedule, data: JobData, named: boolean): Promise<Enqueued> {
+    checkOptions('schedule', schedule, ['id', 'cron', 'everyMs', 'timeZone']);
+    const { id, cron, everyMs, timeZone } = schedule;
+    checkText('schedule.id', id);
+    if ((cron === undefined) === (everyMs === undefined))
+      throw invalidOption('schedule', 'one of `cron` and `everyMs`', schedule);
+    const { sessionId, ...rest } = data;
+    await this.#backend.later.upsertJobScheduler(
+      id,
+      {
+        ...(cron !== undefined && { pattern: cron }),
+        ...(everyMs !== undefined && { every: everyMs }),
+        ...(timeZone !== undefined && { tz: timeZone }),
+      },
+      { name: data.agent, data: { ...rest, sessionId: named ? sessionId : '' } },
+    );
+    return { runId: '', sessionId: named ? sessionId : '', state: 'scheduled' };
+  }
+
+  async *join(sessionId: string, options: FollowOptions = {}): AsyncIterableIterator<SentEvent> {
+    const events = this.reader(sessionId, options);
+    try {
+      for (let batch = await events.next(); batch; batch = await events.next()) yield* batch;
+    } finally {
+      events.leave();
+    }
+  }
+
+  reader(sessionId: string, options: FollowOptions = {}): EventReader {
+    const { connections, turns, clock } = this.#backend;
+    this.#hub ??= eventHub({
+      store: this.#needsStore('join()'),
+      ...(this.#show && { show: this.#show }),
+      clock,
+      watch: (id, wake) => connections.listen(turns.channel(id), wake),
+    });
+    return new JoinReader(this.#hub, turns, connections, sessionId, options);
+  }
+
+  async answer(requestId: string, decision: Decision): Promise<void> {
+    const { turns, retry, clock } = this.#backend;
+    const of = jobOf(requestId);
+    const known = await turns.known(of);
+    if (!known)
+      throw new AlliumError(
+        'REQUEST_UNKNOWN',
+        `There is no run that asked "${requestId}". Answer with an id of \`pending\`.`,
+        { data: { requestId } },
+      );
+    const { sessionId, agent, tenant } = known;
+    // Also when somebody else has answered, and died before the run could go on.
+    const goOn = () =>
+      turns.file(`a_${createHash('sha1').update(requestId).digest('hex').slice(0, 20)}`, {
+        kind: 'resume',
+        agent,
+        sessionId,
+        ...(tenant !== undefined && { tenant }),
+        of,
+        retry,
+        enqueuedAt: clock.now(),
+      });
+    try {
+      await this.#session(sessionId, tenant).answer(requestId, decision);
+    } catch (error) {
+      if ((error as AlliumError).data?.late) await goOn();
+      throw error;
+    }
+    await goOn();
+  }
+
+  async cancel(runId: string, reason = ''): Promise<boolean> {
+    const { turns, runs, later } = this.#backend;
+    let id = jobOf(runId);
+    if (await (await later.getJob(id))?.remove().then(() => true)) return true;
+    for (;;) {
+      const sessionId = (await turns.known(id))?.sessionId ?? '';
+      const stop = { reason: 'aborted', message: reason } as const;
+      const [how, by] = await turns.cancel(id, reason, {
+        status: 'aborted',
+        runId: id,
+        sessionId,
+        text: '',
+        stop,
+      });
+      if (how === 'over' && by !== '') id = by;
+      else if (how === 'unknown' || how === 'over') return false;
+      else {
+        // One that waits for its next try need not wait any longer.
+        if (how === 'told') await (await runs.getJob(id))?.promote().catch(() => undefined);
+        return true;
+      }
+    }
+  }
+
+  async outcome(runId: string): Promise<Outcome | undefined> {
+    return (await this.#backend.turns.known(jobOf(runId)))?.outcome;
+  }
+
+  async finished(runId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Outcome> {
+    const { turns, connections } = this.#backend;
+    const id = jobOf(runId);
+    const known = await turns.known(id);
+    if (!known) throw new AlliumError('SESSION_UNKNOWN', `There is no job "${id}", or it ended long ago.`);
+    const channel = turns.channel(known.sessionId);
+    return new Promise((resolve, reject) => {
+      const look = async (): Promise<void> => {
+        const { outcome } = (await turns.known(id)) ?? {};
+        if (!outcome) return;
+        end();
+        resolve(outcome);
+      };
+      const fail = (error: unknown): void => {
+        end();
+        reject(error);
+      };
+      const unlisten = connections.listen(channel, (message) => {
+        if (message === 'end') look().catch(fail);
+      });
+      // Messages get lost with a connection.
+      const timer = setInterval(() => look().catch(fail), 2000);
+      const aborted = (): void => fail(signal!.reason);
+      const end = (): void => {
+        unlisten();
+        clearInterval(timer);
+        signal?.removeEventListener('abort', aborted);
+      };
+      signal?.addEventListener('abort', aborted, { once: true });
+      connections.listening(channel).then(look).catch(fail);
+    });
+  }
+
+  async failed({ limit = 100 }: { readonly limit?: number } = {}): Promise<readonly FailedJob[]> {
+    checkInteger('limit', limit, 1);
+    const jobs = await this.#backend.runs.getFailed(0, limit - 1);
+    return jobs.filter(Boolean).map(({ id, data, failedReason, finishedOn, attemptsMade }) => ({
+      runId: id!,
+      sessionId: data.sessionId,
+      agent: data.agent,
+      ...(data.tenant !== undefined && { tenant: data.tenant }),
+      reason: failedReason,
+      failedAt: finishedOn ?? 0,
+      attempts: attemptsMade,
+    }));
+  }
+
+  async redrive(...runIds: readonly string[]): Promise<number> {
+    const { runs, turns } = this.#backend;
+    const jobs =
+      runIds.length > 0
+        ? await Promise.all(runIds.map((id) => runs.getJob(jobOf(id))))
+        : await runs.getFailed(0, -1);
+    let count = 0;
+    for (const job of jobs) {
+      if (!job || !(await job.isFailed())) continue;
+      const { id, data } = job;
+      // First the record, so that whoever is interrupted here finds the failed job again.
+      await turns.forget(id!);
+      await job.remove();
+      await turns.file(id!, { ...data, redriven: (data.redriven ?? 0) + 1 });
+      count++;
+    }
+    return count;
+  }
+
+  unschedule(id: string): Promise<boolean> {
+    return this.#backend.later.removeJobScheduler(id);
+  }
+
+  async setRateLimit(tenant: string, limit: RateLimit | undefined): Promise<void> {
+    if (limit) checkRate('limit', limit);
+    await this.#backend.turns.limit(tenant, limit);
+  }
+
+  async metrics(): Promise<QueueMetrics> {
+    return metricsOf(this.#backend);
+  }
+
+  close(): Promise<void> {
+    return this.#backend.close();
+  }
+
+  /** A session to look at and to write to. Nothing of it is ever run here. */
+  #session(sessionId: string, tenant: string | undefined) {
+    const store = this.#needsStore('answers and steering');
+    this.#reader ??= new Agent({ name: 'queue', model: nobody, store });
+    return this.#reader.session(sessionId, { ...(tenant !== undefined && { tenant }) });
+  }
+
+  #needsStore(what: string): Store {
+    if (this.store) return this.store;
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `createQueue() was given no \`store\`, which ${what} need: pass the store of the workers.`,
+    );
+  }
+}
+
+const nobody: Model = {
+  provider: 'none',
+  id: 'none',
+  // biome-ignore lint/correctness/useYield: it never gets that far.
+  async *stream(): AsyncGenerator<never> {
+    throw new Error('The process of a queue runs no agent.');
+  },
+};
+
+export async function metricsOf({ turns, runs, later }: Backend): Promise<QueueMetrics> {
+  const [seen, delayed, failed] = await Promise.all([
+    turns.look(),
+    later.getDelayedCount(),
+    runs.getFailedCount(),
+  ]);
+  return { ...seen, delayed, failed };
+}
+
+/** Ids have neither of the characters that stand between a job and its runs, messages and questions. */
+function newId(): string {
+  return `r_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
+}
+
+function keyed(tenant: string | undefined, key: string): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([tenant ?? null, key]))
+    .digest('hex');
+  return `k_${hash.slice(0, 24)}`;
+}
+
+/** As JSON keeps it. What is wrong with it is told here, and not by a worker, hours later. */
+function toInput(input: MessageInput | readonly MessageInput[]): JobData['input'] {
+  return typeof input === 'string' ? input : toMessages(input);
+}

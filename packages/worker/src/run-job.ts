@@ -1,0 +1,95 @@
+/** What a worker does with a job: what there is to do is told by the journal, whoever worked on it before. */
+import { type Agent, type Entry, type RunResult, type Session, type Store, textOf } from 'allium';
+import { type JobData, jobOf, type Outcome, outcomeOf, retryId } from './jobs.js';
+
+export interface JobRun {
+  readonly agent: Agent;
+  readonly store: Store;
+  readonly id: string;
+  readonly data: JobData;
+  /** Nobody has worked on it yet, so the journal need not be asked. */
+  readonly fresh: boolean;
+  /** Somebody cancelled it meanwhile. */
+  readonly cancelled: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** How a run begins: with `run`, `resume` or `continue` of a session. */
+export type Start = 'run' | 'resume' | 'continue';
+
+/** Runs, goes on, or finds out how it ended. Rejects as the run does. */
+export async function runJob(job: JobRun): Promise<Outcome> {
+  const { agent, store, id, data, fresh, cancelled } = job;
+  const { sessionId, tenant } = data;
+  const session = agent.session(sessionId, { store, ...(tenant !== undefined && { tenant }) });
+  const base = data.of ?? id;
+  const last = fresh && data.kind !== 'resume' ? undefined : await lastRun(store, sessionId, base);
+  if (cancelled !== undefined) {
+    if (last?.state !== 'open') return aborted(base, sessionId, cancelled);
+    // Taken by the run as soon as it goes on, together with its end.
+    await store.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) });
+  }
+  if (last?.state === 'open') return go(job, session, 'resume', last.runId);
+  if (last?.state === 'ended') return last.outcome;
+  if (data.kind === 'resume' && last === undefined)
+    return aborted(base, sessionId, 'There is no run to resume.');
+  // The run failed, and its messages are in the history: the model is asked about them again.
+  if (last) return go(job, session, 'continue', retryId(base, last.tries));
+  return go(job, session, data.kind === 'continue' ? 'continue' : 'run', id);
+}
+
+async function go(job: JobRun, session: Session, start: Start, runId: string): Promise<Outcome> {
+  const { data, signal } = job;
+  const metadata = { ...data.metadata, agent: data.agent };
+  const options = { runId, metadata, signal };
+  try {
+    if (start === 'run') return outcomeOf(await session.run(data.input!, options));
+    return outcomeOf(await (start === 'resume' ? session.resume(options) : session.continue(options)));
+  } catch (error) {
+    const { code, result } = error as { code?: string; result?: RunResult };
+    if (code === 'ABORTED' && result) return { ...outcomeOf(result), status: 'aborted' };
+    // What was said is in the history and has been answered.
+    if (code === 'NOTHING_TO_CONTINUE') return { status: 'done', runId, sessionId: session.id, text: '' };
+    throw error;
+  }
+}
+
+function aborted(runId: string, sessionId: string, message: string): Outcome {
+  return { status: 'aborted', runId, sessionId, text: '', stop: { reason: 'aborted', message } };
+}
+
+type LastRun =
+  | { readonly state: 'open'; readonly runId: string; readonly tries: number }
+  | { readonly state: 'failed'; readonly runId: string; readonly tries: number }
+  | { readonly state: 'ended'; readonly outcome: Outcome; readonly tries: number };
+
+/** The last run of a job, if it had any. */
+async function lastRun(store: Store, sessionId: string, job: string): Promise<LastRun | undefined> {
+  const entries = await store.read(sessionId, 1);
+  const mine = entries.filter(
+    (entry): entry is Entry & { type: 'run_start' } =>
+      entry.type === 'run_start' && jobOf(entry.runId) === job,
+  );
+  const start = mine.at(-1);
+  if (start === undefined) return undefined;
+  const { runId } = start;
+  const tries = mine.length;
+  const end = entries.find(
+    (entry): entry is Entry & { type: 'run_end' } => entry.type === 'run_end' && entry.runId === runId,
+  );
+  if (end === undefined) return { state: 'open', runId, tries };
+  if (end.status === 'error') return { state: 'failed', runId, tries };
+  const said = entries.findLast(
+    (entry): entry is Entry & { type: 'message' } =>
+      entry.type === 'message' && entry.runId === runId && entry.message.role === 'assistant',
+  );
+  const outcome: Outcome = {
+    status: end.status,
+    runId,
+    sessionId,
+    text: said ? textOf(said.message) : '',
+    stop: end.stop,
+    turns: end.turns,
+  };
+  return { state: 'ended', outcome, tries };
+}

@@ -1,0 +1,219 @@
+/**
+ * What Redis does in one go: whose turn it is.
+ *
+ * BullMQ has no groups, and in one long list a tenant with 10,000 jobs would delay all others. So jobs wait here, in one
+ * queue per tenant, and are handed to BullMQ only when a worker is about to be free, one of each tenant in turn. From
+ * then on BullMQ has them: locks, takeovers, retries, results.
+ *
+ * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node. `i:` a job; `s:` the jobs of a
+ * session in order, of which only the first may run; `t:` what a tenant has waiting, by priority and age; `ring` tenants by
+ * virtual time; `lim` tenants whose rate is used up, and until when; `r:` the latest starts of a tenant; `rates` the rules;
+ * `in` what BullMQ has and is not finished; `adm` what BullMQ was not seen to have yet; `wait` what has not begun, by age;
+ * `cap`, `beat` and `room` workers and how much they take.
+ *
+ * Every script can be sent twice: a client that lost the answer sends it again.
+ */
+const COMMON = `
+local base, now = KEYS[1], tonumber(ARGV[1])
+local call = redis.call
+local function key(name, of) return base .. name .. (of or '') end
+
+-- Puts a tenant into the ring. It is served in the next round, however long it was away.
+local function join(tenant)
+  call('ZADD', key('ring'), tonumber(call('GET', key('vt')) or '0') + 1, tenant)
+end
+
+-- Lets a job wait for its tenant's turn.
+local function queueUp(id)
+  local item = key('i:', id)
+  local known = call('HMGET', item, 't', 'o')
+  call('HSET', item, 'st', 'w')
+  call('ZADD', key('t:', known[1]), known[2], id)
+  if not call('ZSCORE', key('ring'), known[1]) and not call('ZSCORE', key('lim'), known[1]) then join(known[1]) end
+end
+
+-- Counts a start of a tenant and returns 0, or returns when it may start something again.
+local function limited(tenant)
+  local rule = call('HGET', key('rates'), tenant) or call('HGET', key('rates'), '*')
+  local max, per = string.match(rule or '', '^(%d+)/(%d+)$')
+  if not max then return 0 end
+  local starts = key('r:', tenant)
+  local before = call('LINDEX', starts, max - 1)
+  if before and before + per > now then return before + per end
+  call('LPUSH', starts, now)
+  call('LTRIM', starts, 0, max - 1)
+  call('PEXPIRE', starts, per)
+  return 0
+end
+
+-- Hands out turns as long as there is room. Returns the jobs that BullMQ is to be given, and when to look again.
+local function admit()
+  for _, tenant in ipairs(call('ZRANGEBYSCORE', key('lim'), '-inf', now)) do
+    call('ZREM', key('lim'), tenant)
+    if call('ZCARD', key('t:', tenant)) > 0 then join(tenant) end
+  end
+  local room = tonumber(call('GET', key('room')) or '0') - call('ZCARD', key('in'))
+  local jobs = {}
+  while room > 0 do
+    local first = call('ZRANGE', key('ring'), 0, 0, 'WITHSCORES')
+    if #first == 0 then break end
+    local tenant, vt = first[1], tonumber(first[2])
+    local waiting = key('t:', tenant)
+    local later = call('ZCARD', waiting) > 0 and limited(tenant) or 0
+    if later > 0 then
+      call('ZREM', key('ring'), tenant)
+      call('ZADD', key('lim'), later, tenant)
+    else
+      local id = call('ZPOPMIN', waiting)[1]
+      call('SET', key('vt'), vt)
+      if call('ZCARD', waiting) == 0 then call('ZREM', key('ring'), tenant)
+      else call('ZADD', key('ring'), vt + 1, tenant) end
+      if id then
+        local item = key('i:', id)
+        call('HSET', item, 'st', 'a')
+        call('ZADD', key('in'), now, id)
+        call('ZADD', key('adm'), now, id)
+        jobs[#jobs + 1] = id
+        jobs[#jobs + 1] = call('HGET', item, 'd') or ''
+        room = room - 1
+      end
+    end
+  end
+  local soonest = call('ZRANGE', key('lim'), 0, 0, 'WITHSCORES')
+  return { jobs, soonest[2] or '' }
+end
+
+-- The job is over. The next one of its session may queue up.
+local function over(id, result, keepMs)
+  local item = key('i:', id)
+  call('ZREM', key('in'), id)
+  call('ZREM', key('adm'), id)
+  call('ZREM', key('wait'), id)
+  local known = call('HMGET', item, 's', 'st')
+  if not known[1] or known[2] == 'f' then return end
+  call('HSET', item, 'st', 'f', 'res', result)
+  call('HDEL', item, 'd')
+  if tonumber(keepMs) > 0 then call('PEXPIRE', item, keepMs) end
+  local jobs = key('s:', known[1])
+  call('LREM', jobs, 1, id)
+  local following = call('LINDEX', jobs, 0)
+  if following and call('HGET', key('i:', following), 'st') == 'b' then queueUp(following) end
+  call('PUBLISH', key('ev:', known[1]), 'end')
+end
+`;
+
+/** `now, id, data, session, tenant, priority, agent, of` → is it new; turns. `of`: the job whose run it goes on with. */
+export const FILE = `${COMMON}
+local id, session = ARGV[2], ARGV[4]
+local item = key('i:', id)
+if call('EXISTS', item) == 1 then return { 0, admit() } end
+local order = tonumber(ARGV[6]) * 8589934592 + call('INCR', key('n'))
+call('HSET', item, 'd', ARGV[3], 's', session, 't', ARGV[5], 'o', string.format('%.0f', order), 'a', ARGV[7], 'st', 'b')
+if ARGV[8] ~= '' then call('HSET', key('i:', ARGV[8]), 'by', id) end
+call('ZADD', key('wait'), now, id)
+if call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
+return { 1, admit() }`;
+
+/** `now, id, takeovers` → 'gone'; 'over' and its result; or 'go', and why it was cancelled or ''. */
+export const START = `${COMMON}
+local id = ARGV[2]
+local item = key('i:', id)
+local known = call('HMGET', item, 'st', 'res', 'c', 'tk')
+call('ZREM', key('adm'), id)
+if not known[1] then
+  call('ZREM', key('in'), id)
+  return { 'gone', '' }
+end
+if known[1] == 'f' then return { 'over', known[2] } end
+call('ZREM', key('wait'), id)
+call('ZADD', key('in'), now, id)
+local takeovers = tonumber(ARGV[3])
+if takeovers > tonumber(known[4] or '0') then
+  call('HSET', item, 'tk', takeovers)
+  call('HINCRBY', key('stats'), 'takeovers', 1)
+end
+return { 'go', known[3] or '' }`;
+
+/** `now, id, result, status, keepMs` → how often somebody spoke to its session while it ran; turns. */
+export const FINISH = `${COMMON}
+local id = ARGV[2]
+local item = key('i:', id)
+local spoken = tonumber(call('HGET', item, 'sp') or '0')
+if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[4], 1) end
+over(id, ARGV[3], ARGV[5])
+return { spoken, admit() }`;
+
+/** `now, id`: it waits for another try, and leaves its place to others → 0; turns. */
+export const RELEASE = `${COMMON}
+call('ZREM', key('in'), ARGV[2])
+return { 0, admit() }`;
+
+/** `now, id, reason, result, keepMs` → 'unknown', 'over', 'removed' or 'told'; the job that goes on with its run; turns. */
+export const CANCEL = `${COMMON}
+local id = ARGV[2]
+local item = key('i:', id)
+local known = call('HMGET', item, 'st', 'by', 't')
+if not known[1] then return { 'unknown', '', { {}, '' } } end
+if known[1] == 'f' then return { 'over', known[2] or '', { {}, '' } } end
+call('HSET', item, 'c', ARGV[3])
+if known[1] == 'a' then
+  call('PUBLISH', key('ctl'), cjson.encode({ cancel = id, reason = ARGV[3] }))
+  return { 'told', '', { {}, '' } }
+end
+local waiting = key('t:', known[3])
+call('ZREM', waiting, id)
+if call('ZCARD', waiting) == 0 then
+  call('ZREM', key('ring'), known[3])
+  call('ZREM', key('lim'), known[3])
+end
+call('HINCRBY', key('stats'), 'aborted', 1)
+over(id, ARGV[4], ARGV[5])
+return { 'removed', '', admit() }`;
+
+/** `now, session` → the job that works on it, whose end will look for what was said meanwhile; or ''. */
+export const SPEAK = `${COMMON}
+local first = call('LINDEX', key('s:', ARGV[2]), 0)
+if not first or call('HGET', key('i:', first), 'st') ~= 'a' then return '' end
+call('HINCRBY', key('i:', first), 'sp', 1)
+return first`;
+
+/** `now, worker, capacity, deadAfterMs`: it is there; capacity -1: it leaves → 0; turns. */
+export const BEAT = `${COMMON}
+local function leave(worker)
+  call('DECRBY', key('room'), call('HGET', key('cap'), worker) or 0)
+  call('HDEL', key('cap'), worker)
+  call('ZREM', key('beat'), worker)
+end
+local worker, capacity = ARGV[2], tonumber(ARGV[3])
+local known = call('HGET', key('cap'), worker)
+if capacity < 0 then
+  if known then leave(worker) end
+else
+  call('ZADD', key('beat'), now, worker)
+  if not known then
+    call('INCRBY', key('room'), capacity)
+    call('HSET', key('cap'), worker, capacity)
+  end
+end
+for _, dead in ipairs(call('ZRANGEBYSCORE', key('beat'), '-inf', now - ARGV[4])) do leave(dead) end
+return { 0, admit() }`;
+
+/** `now, before, count` → jobs that BullMQ should have by now and may not, with their data; those it has had for long. */
+export const SWEEP = `${COMMON}
+local lost, long = {}, {}
+for _, id in ipairs(call('ZRANGEBYSCORE', key('adm'), '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])) do
+  call('ZADD', key('adm'), now, id)
+  lost[#lost + 1] = id
+  lost[#lost + 1] = call('HGET', key('i:', id), 'd') or ''
+end
+for _, id in ipairs(call('ZRANGEBYSCORE', key('in'), '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])) do
+  call('ZADD', key('in'), now, id)
+  if not call('ZSCORE', key('adm'), id) then long[#long + 1] = id end
+end
+return { lost, long }`;
+
+/** `now` → waiting, in flight, tenants that wait, capacity, workers, since when the oldest waits, statistics. */
+export const LOOK = `${COMMON}
+return { call('ZCARD', key('wait')), call('ZCARD', key('in')), call('ZCARD', key('ring')) + call('ZCARD', key('lim')),
+  call('GET', key('room')) or '0', call('ZCARD', key('beat')), call('ZRANGE', key('wait'), 0, 0, 'WITHSCORES')[2] or '',
+  call('HGETALL', key('stats')) }`;

@@ -1,0 +1,248 @@
+/** Whose turn it is: hands jobs of tenants to BullMQ, fairly and within their rates. */
+import { createHash } from 'node:crypto';
+import type { Clock } from 'allium';
+import type { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
+import type { JobData, Outcome } from './jobs.js';
+import { BEAT, CANCEL, FILE, FINISH, LOOK, RELEASE, SPEAK, START, SWEEP } from './scripts.js';
+
+/** At most so many runs of a tenant begin in so many milliseconds, in the whole fleet. */
+export interface RateLimit {
+  readonly max: number;
+  readonly perMs: number;
+}
+
+/** The queue at a moment. */
+export interface QueueMetrics {
+  /** Jobs that have not begun: those of busy sessions and of tenants whose rate is used up too. */
+  readonly waiting: number;
+  /** Jobs that a worker has, or is about to get. */
+  readonly running: number;
+  /** Jobs for later, and schedules. */
+  readonly delayed: number;
+  /** The dead-letter list. */
+  readonly failed: number;
+  /** Milliseconds since the oldest waiting job was enqueued. */
+  readonly ageMs: number;
+  readonly tenantsWaiting: number;
+  readonly workers: number;
+  /** Jobs that all workers together take at a time. */
+  readonly capacity: number;
+  /** Jobs whose worker died or lost its lock, taken over by another. */
+  readonly takeovers: number;
+  /** Jobs that ended, by status. */
+  readonly ended: Readonly<Record<string, number>>;
+}
+
+type Turn = readonly [jobs: readonly string[], next: string];
+
+export class Turns {
+  /** When a tenant whose rate is used up can go on. */
+  nextAt: number | undefined;
+  readonly base: string;
+
+  constructor(
+    private readonly redis: Redis,
+    prefix: string,
+    private readonly jobs: Queue<JobData, Outcome>,
+    private readonly clock: Clock,
+    private readonly keepMs: number,
+    private readonly onError: (error: unknown) => void,
+  ) {
+    this.base = `{${prefix}}:q:`;
+  }
+
+  /** False if there is such a job already. */
+  async file(id: string, data: JobData): Promise<boolean> {
+    const { sessionId, tenant = '', priority = 0, agent, of = '' } = data;
+    const [isNew, turn] = await this.run<[number, Turn]>(
+      FILE,
+      id,
+      JSON.stringify(data),
+      sessionId,
+      tenant,
+      priority,
+      agent,
+      of,
+    );
+    await this.give(turn);
+    return isNew === 1;
+  }
+
+  start(id: string, takeovers: number): Promise<readonly ['gone' | 'over' | 'go', string]> {
+    return this.run(START, id, takeovers);
+  }
+
+  /** True if somebody spoke to the session while the job ran. */
+  async finish(id: string, outcome: Outcome): Promise<boolean> {
+    const { status } = outcome;
+    // A run that waits for an answer may wait for weeks.
+    const keepMs = status === 'suspended' ? 0 : this.keepMs;
+    const [spoken, turn] = await this.run<[number, Turn]>(
+      FINISH,
+      id,
+      JSON.stringify(outcome),
+      status,
+      keepMs,
+    );
+    await this.give(turn);
+    return spoken > 0;
+  }
+
+  async release(id: string): Promise<void> {
+    await this.give((await this.run<[number, Turn]>(RELEASE, id))[1]);
+  }
+
+  async cancel(
+    id: string,
+    reason: string,
+    outcome: Outcome,
+  ): Promise<readonly ['unknown' | 'over' | 'removed' | 'told', by: string]> {
+    const [how, by, turn] = await this.run<['unknown' | 'over' | 'removed' | 'told', string, Turn]>(
+      CANCEL,
+      id,
+      reason,
+      JSON.stringify(outcome),
+      this.keepMs,
+    );
+    await this.give(turn);
+    return [how, by];
+  }
+
+  /** Is a job at work on the session? Its end looks for what was said. */
+  async speak(sessionId: string): Promise<boolean> {
+    return (await this.run<string>(SPEAK, sessionId)) !== '';
+  }
+
+  async beat(worker: string, capacity: number, deadAfterMs: number): Promise<void> {
+    await this.give((await this.run<[number, Turn]>(BEAT, worker, capacity, deadAfterMs))[1]);
+  }
+
+  /** Gives BullMQ again what it never got, and ends what it has no more: somebody died in between, or removed a job. */
+  async sweep(olderMs: number): Promise<void> {
+    const [lost, long] = await this.run<[string[], string[]]>(SWEEP, this.clock.now() - olderMs, 100);
+    await this.give([lost, '']);
+    for (const id of long) {
+      const state = await this.jobs.getJobState(id);
+      if (state !== 'unknown' && state !== 'completed' && state !== 'failed') continue;
+      const { sessionId = '' } = (await this.known(id)) ?? {};
+      const job = await this.jobs.getJob(id);
+      const ended = job?.returnvalue ?? {
+        status: 'failed',
+        runId: id,
+        sessionId,
+        text: '',
+        error: { message: job?.failedReason ?? 'The job was removed from BullMQ.' },
+      };
+      await this.finish(id, ended as Outcome);
+    }
+  }
+
+  /** Where changes of a session are told. */
+  channel(sessionId: string): string {
+    return `${this.base}ev:${sessionId}`;
+  }
+
+  /** Is there a job of the session that has not ended? */
+  async isQueued(sessionId: string): Promise<boolean> {
+    return (await this.redis.exists(`${this.base}s:${sessionId}`)) === 1;
+  }
+
+  /** What is known of a job: of one that has ended, for as long as `keepMs`. */
+  async known(id: string): Promise<Known | undefined> {
+    const [sessionId, tenant, agent, state, result] = await this.redis.hmget(
+      `${this.base}i:${id}`,
+      's',
+      't',
+      'a',
+      'st',
+      'res',
+    );
+    if (typeof sessionId !== 'string') return undefined;
+    return {
+      sessionId,
+      agent: agent ?? '',
+      ...(tenant && { tenant }),
+      running: state === 'a',
+      ...(typeof result === 'string' && { outcome: JSON.parse(result) as Outcome }),
+    };
+  }
+
+  async forget(id: string): Promise<void> {
+    await this.redis.del(`${this.base}i:${id}`);
+  }
+
+  /** `*` is for every tenant that has none of its own. */
+  async limit(tenant: string, limit: RateLimit | undefined): Promise<void> {
+    const key = `${this.base}rates`;
+    if (limit === undefined) await this.redis.hdel(key, tenant);
+    else await this.redis.hset(key, tenant, `${limit.max}/${limit.perMs}`);
+  }
+
+  async look(): Promise<Omit<QueueMetrics, 'delayed' | 'failed'>> {
+    const [waiting, running, tenantsWaiting, capacity, workers, oldest, stats] =
+      await this.run<[number, number, number, string, number, string, string[]]>(LOOK);
+    const counts: Record<string, number> = {};
+    for (let i = 0; i < stats.length; i += 2) counts[stats[i]!] = Number(stats[i + 1]);
+    const { takeovers = 0, ...ended } = counts;
+    const ageMs = oldest === '' ? 0 : Math.max(0, this.clock.now() - Number(oldest));
+    return {
+      waiting,
+      running,
+      tenantsWaiting,
+      capacity: Number(capacity),
+      workers,
+      ageMs,
+      takeovers,
+      ended,
+    };
+  }
+
+  /** What fails here is repaired by `sweep`. */
+  private async give([jobs, next]: Turn): Promise<void> {
+    this.nextAt = next === '' ? undefined : Number(next);
+    if (jobs.length === 0) return;
+    const bulk = [];
+    for (let i = 0; i < jobs.length; i += 2) {
+      if (jobs[i + 1] === '') continue;
+      const data = JSON.parse(jobs[i + 1]!) as JobData;
+      const { attempts, delayMs } = data.retry;
+      bulk.push({
+        name: data.agent,
+        data,
+        opts: { jobId: jobs[i]!, attempts, backoff: { type: 'allium', delay: delayMs }, stackTraceLimit: 3 },
+      });
+    }
+    try {
+      await this.jobs.addBulk(bulk);
+    } catch (error) {
+      this.onError(error);
+    }
+  }
+
+  private async run<T>(script: string, ...values: (string | number)[]): Promise<T> {
+    let hash = HASHES.get(script);
+    if (hash === undefined) {
+      hash = createHash('sha1').update(script).digest('hex');
+      HASHES.set(script, hash);
+    }
+    const args = [this.clock.now(), ...values];
+    try {
+      return (await this.redis.evalsha(hash, 1, this.base, ...args)) as T;
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return (await this.redis.eval(script, 1, this.base, ...args)) as T;
+    }
+  }
+}
+
+/** A job by its record. */
+export interface Known {
+  readonly sessionId: string;
+  readonly agent: string;
+  readonly tenant?: string;
+  readonly running: boolean;
+  readonly outcome?: Outcome;
+}
+
+const HASHES = new Map<string, string>();

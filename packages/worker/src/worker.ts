@@ -1,0 +1,336 @@
+/** `createWorker`: runs the agents, any number of processes of them. */
+import { randomUUID } from 'node:crypto';
+import type { Agent } from 'allium';
+import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
+import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
+import { Fence, fencedStore } from './fenced-store.js';
+import { scheduleIntake } from './intake.js';
+import { failure, type JobData, type Outcome } from './jobs.js';
+import { type Backend, LATER, openBackend, RUNS, SHARED } from './options.js';
+import { isPassing } from './passing.js';
+import { metricsOf } from './queue.js';
+import { runJob } from './run-job.js';
+import type { QueueMetrics } from './turns.js';
+import {
+  type AgentWorker,
+  agentsOf,
+  type Health,
+  OWN,
+  type WorkerEvent,
+  type WorkerOptions,
+} from './worker-options.js';
+
+/**
+ * A worker: takes jobs of a queue and runs agents. Start as many processes of it as you like.
+ *
+ * @example
+ * const worker = createWorker({ agents: { support }, store, connection: 'redis://localhost:6379' });
+ * await worker.ready();
+ */
+export function createWorker(options: WorkerOptions): AgentWorker {
+  checkOptions('createWorker', options, [...SHARED, ...OWN]);
+  const { store, concurrency = 10, lockMs = 30_000, maxTakeovers = 10, drainMs = 25_000 } = options;
+  const { drainOn = ['SIGTERM'], onEvent = () => {} } = options;
+  checkMethods('store', store, ['append', 'read', 'head', 'post', 'take']);
+  checkInteger('concurrency', concurrency, 1);
+  checkInteger('lockMs', lockMs, 100);
+  checkInteger('maxTakeovers', maxTakeovers, 0);
+  checkInteger('drainMs', drainMs, 0);
+  checkFunction('onEvent', onEvent);
+  const agents = agentsOf(options.agents);
+  const settings = { store, concurrency, lockMs, maxTakeovers, drainMs, drainOn, onEvent };
+  return new FleetWorker(openBackend(options, true), agents, settings);
+}
+
+type Settings = Required<Pick<WorkerOptions, Exclude<(typeof OWN)[number], 'agents'>>>;
+
+/** A job that this worker has. */
+interface Held {
+  readonly fence: Fence;
+  readonly control: AbortController;
+}
+
+class FleetWorker implements AgentWorker {
+  readonly id = randomUUID().slice(0, 8);
+  private readonly held = new Map<string, Held>();
+  private readonly jobs: Worker<JobData, Outcome>;
+  private readonly intake: Worker<JobData>;
+  private readonly unlisten: () => void;
+  private beatTimer: NodeJS.Timeout | undefined;
+  private leaving: Promise<void> | undefined;
+
+  constructor(
+    private readonly backend: Backend,
+    private readonly agents: ReadonlyMap<string, Agent>,
+    private readonly settings: Settings,
+  ) {
+    const { connections, prefix, turns, onError, retry } = backend;
+    const { concurrency, lockMs, drainOn } = settings;
+    const shared = { connection: connections.redis, prefix, runRetryDelay: 500 };
+    this.jobs = new Worker<JobData, Outcome>(RUNS, (job, token) => this.work(job, token!), {
+      ...shared,
+      concurrency,
+      lockDuration: lockMs,
+      // Looked for often, so that a takeover waits for the lock and for hardly anything else.
+      stalledInterval: Math.ceil(lockMs / 4),
+      // Counted by `maxTakeovers`.
+      maxStalledCount: 1_000_000,
+      autorun: false,
+      settings: {
+        backoffStrategy: (tries: number, _type, _error, job) => backoff(tries, job?.data.retry ?? retry),
+      },
+    });
+    this.intake = scheduleIntake(LATER, turns, { ...shared, concurrency: 4, autorun: false });
+    for (const one of [this.jobs, this.intake]) one.on('error', onError);
+    this.jobs.on('lockRenewalFailed', (ids) => {
+      for (const id of ids) this.lose(id);
+    });
+    this.unlisten = connections.listen(`${turns.base}ctl`, (message) => this.told(message));
+    for (const signal of drainOn) process.once(signal, this.onSignal);
+    this.jobs.run().catch(onError);
+    this.intake.run().catch(onError);
+    void this.beat();
+  }
+
+  async ready(): Promise<void> {
+    const { connections, turns } = this.backend;
+    await Promise.all([
+      this.jobs.waitUntilReady(),
+      this.intake.waitUntilReady(),
+      connections.listening(`${turns.base}ctl`),
+    ]);
+    await turns.beat(this.id, this.settings.concurrency, this.deadAfterMs);
+  }
+
+  async health(): Promise<Health> {
+    const { connections } = this.backend;
+    const asked: readonly [string, () => unknown][] = [
+      ['redis', () => connections.redis.ping()],
+      ['store', () => this.settings.store.head('health')],
+    ];
+    const down = (
+      await Promise.all(asked.map(([name, ask]) => answers(ask).then((ok) => (ok ? [] : name))))
+    ).flat();
+    const draining = this.leaving !== undefined;
+    const ready = !draining && down.length === 0 && this.jobs.isRunning();
+    return { live: draining || this.jobs.isRunning(), ready, running: this.held.size, draining, down };
+  }
+
+  metrics(): Promise<QueueMetrics> {
+    return metricsOf(this.backend);
+  }
+
+  drain({ deadlineMs = this.settings.drainMs }: { readonly deadlineMs?: number } = {}): Promise<void> {
+    this.leaving ??= this.leave(deadlineMs);
+    return this.leaving;
+  }
+
+  async close(): Promise<void> {
+    await this.drain();
+    await this.backend.close();
+  }
+
+  private async leave(deadlineMs: number): Promise<void> {
+    const { onError, turns } = this.backend;
+    for (const signal of this.settings.drainOn) process.off(signal, this.onSignal);
+    clearTimeout(this.beatTimer);
+    await turns.beat(this.id, -1, this.deadAfterMs).catch(onError);
+    const ended = Promise.all([this.jobs.close(), this.intake.close()]);
+    const later = (ms: number, state: Fence['state']): NodeJS.Timeout =>
+      setTimeout(() => {
+        for (const { fence, control } of this.held.values()) {
+          fence.state = state;
+          if (state === 'shut') control.abort(new Error('The worker leaves.'));
+        }
+      }, ms);
+    const timers = [later(deadlineMs / 2, 'draining'), later(deadlineMs, 'shut')];
+    const lastMs = deadlineMs + 2000;
+    const giveUp = new Promise<'late'>((resolve) => timers.push(setTimeout(() => resolve('late'), lastMs)));
+    // Code that ignores its signal keeps its job until the process ends, and then another worker takes it over.
+    if ((await Promise.race([ended, giveUp])) === 'late') await this.jobs.close(true).catch(onError);
+    for (const timer of timers) clearTimeout(timer);
+    this.unlisten();
+  }
+
+  private readonly onSignal = (signal: NodeJS.Signals): void => {
+    this.close()
+      .catch(this.backend.onError)
+      .then(() => process.kill(process.pid, signal));
+  };
+
+  /** One that was not heard of for so long takes no jobs, and its place in the fleet is given up. */
+  private get deadAfterMs(): number {
+    return Math.max(this.settings.lockMs, 3 * BEAT_MS);
+  }
+
+  private async beat(): Promise<void> {
+    const { turns, onError, clock } = this.backend;
+    try {
+      await turns.beat(this.id, this.settings.concurrency, this.deadAfterMs);
+      await turns.sweep(SWEEP_MS);
+    } catch (error) {
+      onError(error);
+    }
+    if (this.leaving) return;
+    const wait = Math.max(1, (turns.nextAt ?? Number.POSITIVE_INFINITY) - clock.now());
+    this.beatTimer = setTimeout(() => void this.beat(), Math.min(BEAT_MS, wait));
+  }
+
+  private told(message: string): void {
+    const { cancel, reason } = JSON.parse(message) as { cancel?: string; reason?: string };
+    if (cancel !== undefined) this.held.get(cancel)?.control.abort(reason || undefined);
+  }
+
+  /** Somebody else has the job: nothing of this run counts any more. */
+  private lose(id: string): void {
+    const held = this.held.get(id);
+    if (!held) return;
+    held.fence.state = 'shut';
+    held.control.abort(new Error('Another worker has the run.'));
+  }
+
+  private async work(job: Job<JobData, Outcome>, token: string): Promise<Outcome> {
+    const { turns } = this.backend;
+    const { data } = job;
+    const id = job.id!;
+    const [state, told] = await turns.start(id, job.stalledCounter);
+    if (state === 'over') return this.endedBefore(JSON.parse(told) as Outcome);
+    if (state === 'gone') throw new UnrecoverableError(`Nothing is known of job "${id}" any more.`);
+    const { sessionId } = data;
+    const takeover = job.stalledCounter > 0;
+    this.tell({ type: takeover ? 'takeover' : 'started', runId: id, sessionId });
+    const held: Held = { fence: new Fence(sessionId), control: new AbortController() };
+    // The same job, while this process does not know yet that it has lost it: the old run cannot write any more.
+    this.lose(id);
+    this.held.set(id, held);
+    let outcome: Outcome;
+    try {
+      outcome = await this.perform(job, held, told);
+    } catch (error) {
+      return await this.failed(job, token, held, error);
+    } finally {
+      if (this.held.get(id) === held) this.held.delete(id);
+    }
+    await this.end(id, data, outcome);
+    return outcome;
+  }
+
+  private async perform(
+    job: Job<JobData, Outcome>,
+    { fence, control }: Held,
+    cancelled: string,
+  ): Promise<Outcome> {
+    const { connections, turns } = this.backend;
+    const { data, stalledCounter } = job;
+    const { maxTakeovers, store } = this.settings;
+    const agent = this.agents.get(data.agent);
+    if (!agent)
+      throw new UnrecoverableError(
+        `There is no agent "${data.agent}" on this worker. It has: ${[...this.agents.keys()].join(', ')}.`,
+      );
+    if (stalledCounter > maxTakeovers)
+      throw new UnrecoverableError(
+        `${stalledCounter} workers died or hung over this job: it is not tried again.`,
+      );
+    const channel = turns.channel(data.sessionId);
+    const appended = (sessionId: string): void => {
+      if (sessionId === data.sessionId) connections.redis.publish(channel, '').catch(() => undefined);
+    };
+    return runJob({
+      agent,
+      store: fencedStore(store, fence, appended),
+      id: job.id!,
+      data,
+      fresh: job.attemptsStarted === 1 && !data.redriven,
+      cancelled: cancelled === '' ? undefined : cancelled,
+      signal: control.signal,
+    });
+  }
+
+  /** The end of a job, before BullMQ hears of it: should this process die in between, the next one finds it here. */
+  private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
+    const { turns, clock } = this.backend;
+    const spoken = await turns.finish(id, outcome);
+    // Somebody spoke to the run; if it was too late for it, another one answers.
+    if (spoken) {
+      const { input: _, of: __, ...rest } = data;
+      await turns.file(`${id}-s`, { ...rest, kind: 'continue', enqueuedAt: clock.now() });
+    }
+    this.tell({ type: 'ended', runId: id, sessionId: data.sessionId, outcome });
+  }
+
+  private async failed(
+    job: Job<JobData, Outcome>,
+    token: string,
+    { fence }: Held,
+    error: unknown,
+  ): Promise<Outcome> {
+    const { turns } = this.backend;
+    const { data } = job;
+    const about = { runId: job.id!, sessionId: data.sessionId, error };
+    if (fence.state !== 'open' && this.leaving) {
+      await turns.release(job.id!);
+      await job.moveToWait(token);
+      this.tell({ type: 'handed over', ...about });
+      throw new WaitingError();
+    }
+    if (fence.state === 'shut') {
+      this.tell({ type: 'lost', ...about });
+      throw error;
+    }
+    if (isPassing(error) && job.attemptsMade + 1 < data.retry.attempts) {
+      await turns.release(job.id!);
+      this.tell({ type: 'retry', ...about });
+      throw error;
+    }
+    await turns.finish(job.id!, failure(job.id!, data.sessionId, error));
+    this.tell({ type: 'failed', ...about });
+    throw new UnrecoverableError(messageOf(error));
+  }
+
+  /** A job that had ended when its worker died. */
+  private endedBefore(outcome: Outcome): Outcome {
+    if (outcome.status === 'failed') throw new UnrecoverableError(outcome.error?.message);
+    return outcome;
+  }
+
+  private tell(event: WorkerEvent): void {
+    try {
+      this.settings.onEvent(event);
+    } catch (error) {
+      this.backend.onError(error);
+    }
+  }
+}
+
+/** How often a worker says that it is there. */
+const BEAT_MS = 2000;
+/** How long BullMQ may take to show that it has a job. */
+const SWEEP_MS = 5000;
+/** How long Redis and the store may take to be called healthy. */
+const ANSWER_MS = 2000;
+
+function backoff(tries: number, { delayMs, maxDelayMs }: JobData['retry']): number {
+  const full = Math.min(maxDelayMs, delayMs * 2 ** (tries - 1));
+  // Many jobs that failed together do not come back together.
+  return Math.ceil(full / 2 + (Math.random() * full) / 2);
+}
+
+async function answers(ask: () => unknown): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), ANSWER_MS);
+  });
+  try {
+    return await Promise.race([Promise.resolve(ask()).then(() => true), late]);
+  } catch {
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function messageOf(error: unknown): string {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return typeof message === 'string' ? message : String(error);
+}
