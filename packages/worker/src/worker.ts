@@ -153,9 +153,8 @@ class FleetWorker implements AgentWorker {
   }
 
   private readonly onSignal = (signal: NodeJS.Signals): void => {
-    this.close()
-      .catch(this.backend.onError)
-      .then(() => process.kill(process.pid, signal));
+    const end = (): unknown => process.kill(process.pid, signal);
+    this.close().then(end, end);
   };
 
   /** One that was not heard of for so long takes no jobs, and its place in the fleet is given up. */
