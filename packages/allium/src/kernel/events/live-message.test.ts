@@ -11,7 +11,16 @@ import {
   tool,
   window,
 } from 'allium';
-import { chunks, collect, failWith, hang, type Script, scriptedModel, toolCalls } from 'allium/testing';
+import {
+  chunks,
+  collect,
+  failWith,
+  fakeClock,
+  hang,
+  type Script,
+  scriptedModel,
+  toolCalls,
+} from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -592,10 +601,11 @@ describe('aborted mid-stream', () => {
   });
 
   it('a time limit keeps what was released as well', async () => {
-    const result = await new Agent({ model: scriptedModel([hang('half')]), limits: { timeoutMs: 20 } }).run(
-      'hi',
-    );
-    expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' }, text: 'half' });
+    const clock = fakeClock();
+    const agent = new Agent({ model: scriptedModel([hang('half')]), clock, limits: { timeoutMs: 20 } });
+    const running = agent.run('hi');
+    await clock.advance(20);
+    expect(await running).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' }, text: 'half' });
   });
 });
 
