@@ -168,6 +168,7 @@ describe('the policy', () => {
     ['says something else', () => 'perhaps', 'got "perhaps"'],
     ['says yes', () => true, 'got true'],
     ['misspells a verdict', () => ({ type: 'alow' }), 'alow'],
+    ['allows under a condition that nobody reads', () => ({ type: 'allow', max: 100 }), 'max'],
     [
       'asks with details that are not JSON',
       () => ask(1n),

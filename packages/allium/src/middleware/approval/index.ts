@@ -194,7 +194,8 @@ function asObject(verdict: unknown): VerdictObject {
     | Partial<VerdictObject>
     | null
     | undefined;
-  if (made?.type === 'allow') return { type: 'allow' };
+  // With anything beside it, such as a condition that nobody reads, it may not mean to allow.
+  if (made?.type === 'allow' && Object.keys(made).join() === 'type') return { type: 'allow' };
   if (made?.type === 'deny' && (made.reason === undefined || typeof made.reason === 'string'))
     return { ...made, type: 'deny' };
   if (made?.type === 'ask') {
