@@ -8,7 +8,7 @@ import { installPeers, isAlliumBuilt } from './lib/setup.mjs';
 
 const SCENARIOS = [
   ...['turns', 'layers', 'deltas', 'concurrent', 'tools', 'import', 'slow-consumer', 'observer'],
-  ...['stores', 'box', 'adapter', 'context', 'http'],
+  ...['stores', 'box', 'adapter', 'context', 'http', 'mcp', 'cli'],
 ];
 
 const FULL = {

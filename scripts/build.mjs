@@ -1,9 +1,9 @@
 // Compiles every package with plain tsc and removes outputs whose source is gone: what lies in dist is published. The
-// modules of allium are then put together, all of the kernel in one file: importing many small ones takes longer than
-// reading them.
+// modules of allium, the config and the command line are then put together, all of the kernel in one file: importing
+// many small ones takes longer than reading them.
 
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { basename, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { oncePerRun, openRun } from './once.mjs';
@@ -33,6 +33,32 @@ async function buildChanged() {
   }
 }
 
+/**
+ * Modules that are loaded by their own path, by package; of the others it is `index.js`.
+ *
+ * @type {Record<string, (path: string) => boolean>}
+ */
+const ENTRIES = {
+  allium: (path) => path.endsWith('index.js') && !path.startsWith('testing/broken'),
+  cli: (path) => path === 'index.js' || path === 'main.js',
+  config: (path) => path === 'index.js' || path === 'editor-schema.js',
+};
+
+/**
+ * Modules that are used together go into one file, by package.
+ *
+ * @type {Record<string, { name: string, test: RegExp }[]>}
+ */
+const GROUPS = {
+  allium: [
+    { name: 'kernel', test: /[\\/]build[\\/]kernel[\\/]/ },
+    { name: 'kit', test: /[\\/]build[\\/]kit[\\/]/ },
+  ],
+  // What all commands share. The entry stands apart: it waits for the command, whose file imports this one.
+  cli: [{ name: 'program', test: /[\\/]build[\\/](?!main\.js|(commands|chat|init)[\\/])/ }],
+  config: [{ name: 'config', test: /[\\/]build[\\/]/ }],
+};
+
 /** From the modules in `build` to one file for each entry in `dist`, and those they share. */
 async function bundle(/** @type {string} */ folder) {
   const build = join(folder, 'build');
@@ -41,9 +67,10 @@ async function bundle(/** @type {string} */ folder) {
   const stamp = readFileSync(join(build, '.tsbuildinfo'), 'utf8');
   const last = join(build, '.bundled');
   if (existsSync(last) && readFileSync(last, 'utf8') === stamp) return;
+  const isEntry = ENTRIES[basename(folder)] ?? ((path) => path === 'index.js');
   const input = Object.fromEntries(
     modules(build)
-      .filter((path) => path.endsWith('index.js') && !path.startsWith('testing/broken'))
+      .filter(isEntry)
       .map((path) => [path.slice(0, -'.js'.length), join(build, path)]),
   );
   for (const path of modules(dist)) rmSync(join(dist, path));
@@ -53,7 +80,7 @@ async function bundle(/** @type {string} */ folder) {
     entryFileNames: '[name].js',
     chunkFileNames: 'shared/[name].js',
     comments: false,
-    codeSplitting: { groups: [{ name: 'kernel', test: /[\\/]build[\\/]kernel[\\/]/ }] },
+    codeSplitting: { groups: GROUPS[basename(folder)] ?? [] },
   });
   await bundled.close();
   writeFileSync(last, stamp);

@@ -31,7 +31,7 @@ async function run(...args: string[]) {
 }
 
 const page = readFileSync(join(root, 'docs/guide/command-line.md'), 'utf8');
-const program = makeProgram({
+const program = await makeProgram({
   io: testIo().io,
   exitCode: 0,
   configFile: undefined,

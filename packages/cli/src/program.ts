@@ -1,11 +1,12 @@
 /** The command line: reads the arguments, runs one command, and answers with an exit code. */
 import { Command, CommanderError } from 'commander';
-import { COMMANDS } from './commands/index.js';
+import { COMMANDS, type LoadCommand } from './commands/index.js';
 import { exitCodeOfEnding } from './ending.js';
 import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
 import { programName, type Shell, tellStack } from './shell.js';
 import { type Io, note, printJson, write } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
+import { versionOf } from './versions.js';
 
 /** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
 export async function main(args: readonly string[], given: Io): Promise<number> {
@@ -18,7 +19,7 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     redact: (text) => text,
     redactError: (text) => text,
   };
-  const program = makeProgram(shell);
+  const program = await makeProgram(shell, commandsFor(args));
   try {
     await program.parseAsync([...args], { from: 'user' });
     return exitCodeOfEnding(io.signal) ?? shell.exitCode;
@@ -47,14 +48,25 @@ function adviceFor({ io }: Shell, error: unknown): string {
   return codeOf(error) === 'CONFIG_NOT_FOUND' ? `\nWrite one with: ${programName(io)} init` : '';
 }
 
+/** The command that is named first. Where none of ours is, all of them: for the help, and to suggest one. */
+function commandsFor(args: readonly string[]): readonly LoadCommand[] {
+  const first = args.find((arg, i) => !arg.startsWith('-') && !['-c', '--config'].includes(args[i - 1]!));
+  const named = Object.hasOwn(COMMANDS, first ?? '') ? COMMANDS[first!] : undefined;
+  return named ? [named] : Object.values(COMMANDS);
+}
+
 /** Exported for the docs, which show its help. */
-export function makeProgram(shell: Shell): Command {
+export async function makeProgram(
+  shell: Shell,
+  commands: readonly LoadCommand[] = Object.values(COMMANDS),
+): Promise<Command> {
   const { io } = shell;
   const program = new Command('allium')
     .description('Runs agents that a config file describes (allium.toml), and shows what they did.')
     .usage('<command> [options]')
     .option('-c, --config <file>', 'use this config file instead of searching upward for allium.toml')
     .option('--no-color', 'no colours; the same as NO_COLOR=1')
+    .version(versionOf('@allium/cli'), '-V, --version', 'print the version of the command line')
     .helpCommand('help [command]', 'show how a command is used')
     .configureOutput({
       writeOut: (text) => write(io, 'stdout', text),
@@ -73,7 +85,7 @@ export function makeProgram(shell: Shell): Command {
       shell.configFile = config;
       shell.json = json === true;
     });
-  for (const add of COMMANDS) add(program, shell);
+  for (const add of await Promise.all(commands.map((load) => load()))) add(program, shell);
   program.addHelpText('after', `\n${START}\n\n${exitCodes()}`);
   return program;
 }

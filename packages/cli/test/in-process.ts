@@ -7,10 +7,9 @@ import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { root } from '../../../scripts/repository.mjs';
 import type { RunOutcome } from '../../../scripts/run-command.mjs';
-import type * as Program from '../src/program.js';
-import type * as Console from '../src/terminal/console.js';
-import type * as IoModule from '../src/terminal/io.js';
-import type * as Text from '../src/terminal/text.js';
+import type * as Cli from '../src/index.js';
+import { catchConsole } from '../src/terminal/console.js';
+import { logLine } from '../src/terminal/text.js';
 
 export interface InProcessOptions {
   readonly cwd: string;
@@ -21,8 +20,7 @@ export interface InProcessOptions {
 }
 
 /** From `dist`, like the packages that its config names: there must be one `allium` for both. */
-const built = <T>(path: string): Promise<T> =>
-  import(pathToFileURL(`${root}/packages/cli/dist/${path}`).href) as Promise<T>;
+const built = (): Promise<typeof Cli> => import(pathToFileURL(`${root}/packages/cli/dist/index.js`).href);
 
 let running = false;
 
@@ -41,12 +39,7 @@ export async function runInProcess(
   try {
     process.chdir(cwd);
     process.env = { ...env };
-    const [{ main }, { catchConsole }, { makeIo, note }, { logLine }] = await Promise.all([
-      built<typeof Program>('program.js'),
-      built<typeof Console>('terminal/console.js'),
-      built<typeof IoModule>('terminal/io.js'),
-      built<typeof Text>('terminal/text.js'),
-    ]);
+    const { main, makeIo, note } = await built();
     const stdout = new PassThrough();
     const stderr = new PassThrough();
     const told = [text(stdout), text(stderr)] as const;

@@ -1,5 +1,4 @@
 /** Verifies a plugin: what it says about itself, what it exports, and whether it keeps the laws. */
-import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Middleware } from 'allium';
@@ -174,7 +173,8 @@ function testFiles(folder: string): string[] {
     .map((file) => join(folder, file));
 }
 
-function ownTests(folder: string): Promise<Outcome> {
+async function ownTests(folder: string): Promise<Outcome> {
+  const { spawn } = await import('node:child_process');
   return new Promise((done) => {
     // What a test runner puts there for its own children would make another one believe it is one of them.
     const env = Object.fromEntries(

@@ -1,9 +1,7 @@
 /** Modules of the user's, and packages as seen from the folder of a config file. */
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 import { AlliumError } from 'allium';
 import { ConfigError } from './config-error.js';
 import type { KeyPath } from './locate.js';
@@ -52,6 +50,10 @@ async function placeOf(error: unknown, file: string): Promise<{ file: string; li
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const line = lineAfter(stack, pathToFileURL(file).href) ?? lineAfter(stack, file);
   if (line !== undefined || !(error instanceof SyntaxError)) return { file, line };
+  const [{ execFile }, { promisify }] = await Promise.all([
+    import('node:child_process'),
+    import('node:util'),
+  ]);
   const { stderr } = await promisify(execFile)(process.execPath, ['--check', file]).catch(
     (failed: { stderr?: string }) => failed,
   );

@@ -1,5 +1,6 @@
 /** What a config file may hold, as JSON Schema. */
 import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import type { JsonSchema } from 'allium';
 
 export const text = { type: 'string' } as const;
@@ -111,5 +112,5 @@ export function checkingSchema(live: boolean): JsonSchema {
 
 /** The JSON Schema of `allium.toml` and `allium.json`, for editors: what `@allium/config/schema.json` holds. */
 export function configJsonSchema(): JsonSchema {
-  return JSON.parse(readFileSync(new URL('../allium.schema.json', import.meta.url), 'utf8'));
+  return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('@allium/config/schema.json'), 'utf8'));
 }

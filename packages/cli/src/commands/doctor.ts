@@ -14,7 +14,7 @@ import { describeError, EXIT, isDamage } from '../outcome.js';
 import { type AddCommand, openConfig, type Shell } from '../shell.js';
 import { print, printJson } from '../terminal/io.js';
 import { count } from '../terminal/text.js';
-import { installedVersions } from './version.js';
+import { installedVersions } from '../versions.js';
 
 export interface Finding {
   readonly check: 'node' | 'packages' | 'config' | 'keys' | 'model' | 'store' | 'chain' | 'mcp' | 'plugins';

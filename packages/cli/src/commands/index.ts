@@ -1,30 +1,21 @@
 /** The table of commands, in the order `allium --help` lists them. A new command is a file here and a line below. */
 import type { AddCommand } from '../shell.js';
-import { addApprove } from './approve.js';
-import { addAudit } from './audit.js';
-import { addChat } from './chat.js';
-import { addDoctor } from './doctor.js';
-import { addExplain } from './explain.js';
-import { addInit } from './init.js';
-import { addPlugin } from './plugin.js';
-import { addReplay } from './replay.js';
-import { addRun } from './run.js';
-import { addSessions } from './sessions.js';
-import { addTrace } from './trace.js';
-import { addVersion } from './version.js';
+
+/** Loads the file of a command: each needs other modules, and only one of them is run. */
+export type LoadCommand = () => Promise<AddCommand>;
 
 // A web inspector (`inspect`, after trace) gets its place here when it exists.
-export const COMMANDS: readonly AddCommand[] = [
-  addInit,
-  addRun,
-  addChat,
-  addExplain,
-  addSessions,
-  addApprove,
-  addTrace,
-  addReplay,
-  addAudit,
-  addPlugin,
-  addDoctor,
-  addVersion,
-];
+export const COMMANDS: Readonly<Record<string, LoadCommand>> = {
+  init: async () => (await import('./init.js')).addInit,
+  run: async () => (await import('./run.js')).addRun,
+  chat: async () => (await import('./chat.js')).addChat,
+  explain: async () => (await import('./explain.js')).addExplain,
+  sessions: async () => (await import('./sessions.js')).addSessions,
+  approve: async () => (await import('./approve.js')).addApprove,
+  trace: async () => (await import('./trace.js')).addTrace,
+  replay: async () => (await import('./replay.js')).addReplay,
+  audit: async () => (await import('./audit.js')).addAudit,
+  plugin: async () => (await import('./plugin.js')).addPlugin,
+  doctor: async () => (await import('./doctor.js')).addDoctor,
+  version: async () => (await import('./version.js')).addVersion,
+};

@@ -15,7 +15,7 @@ import { EXIT, UsageError } from '../outcome.js';
 import { type AddCommand, installLine, programName, quoted, type Shell } from '../shell.js';
 import { type Io, note } from '../terminal/io.js';
 import { askText, askWhether, askWhich, askWhichOf, begin, finish } from '../terminal/prompts.js';
-import { installedVersions } from './version.js';
+import { installedVersions } from '../versions.js';
 
 interface Options {
   readonly yes?: boolean;
@@ -95,7 +95,7 @@ function write(shell: Shell, dir: string, choices: Choices, force: boolean): voi
 
 /** Undefined: they changed their mind. */
 async function ask(io: Io, defaults: Choices, given: string | undefined): Promise<Choices | undefined> {
-  begin(io, 'An agent to begin with');
+  await begin(io, 'An agent to begin with');
   const model = given ?? (await askModel(io));
   if (model === undefined) return undefined;
   const stores = [
@@ -114,7 +114,7 @@ async function ask(io: Io, defaults: Choices, given: string | undefined): Promis
   if (middleware === undefined) return undefined;
   const tool = await askWhether(io, 'An example of a tool?', defaults.tool);
   if (tool === undefined) return undefined;
-  finish(io, 'Writing');
+  await finish(io, 'Writing');
   return { model, store, middleware, tool };
 }
 

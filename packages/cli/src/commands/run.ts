@@ -1,5 +1,5 @@
 /** `allium run`: one question, one answer. */
-import { record } from 'allium/middleware/record';
+import type { Middleware } from 'allium';
 import { warnOfOpen } from '../inbox.js';
 import { exitCodes, UsageError } from '../outcome.js';
 import { play } from '../play.js';
@@ -52,7 +52,7 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
   if (options.session === '') throw new UsageError('--session takes the name of a session, got nothing.');
   const overrides = {
     ...(options.model !== undefined && { model: options.model }),
-    ...(options.record !== undefined && { middleware: [record({ to: options.record })] }),
+    ...(options.record !== undefined && { middleware: [await recorder(options.record)] }),
   };
   await withAgent(shell, overrides, async ({ agent, loaded }) => {
     const { store = 'memory' } = loaded.config;
@@ -64,6 +64,11 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
         : agent.session(options.session).stream(input, run),
     );
   });
+}
+
+async function recorder(to: string): Promise<Middleware> {
+  const { record } = await import('allium/middleware/record');
+  return record({ to });
 }
 
 /** The words of the command line; stdin where there are none, or in the place of a dash. */

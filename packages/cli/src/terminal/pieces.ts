@@ -8,7 +8,8 @@ export interface Pieces {
   drop(): void;
 }
 
-const characters = new Intl.Segmenter('und', { granularity: 'grapheme' });
+/** Made when it is needed: making it takes a third of the time in which Node starts. */
+let segmenter: Intl.Segmenter | undefined;
 
 /**
  * Holds the last character back while it may go on in the next piece (an emoji of several parts, a letter with its
@@ -40,8 +41,9 @@ function settled(text: string): number {
   const from = Math.max(0, text.length - 64);
   const whole = text.slice(from).replace(/[\ud800-\udbff]$/, '');
   let end = from;
+  segmenter ??= new Intl.Segmenter('und', { granularity: 'grapheme' });
   // A joiner is nothing without the letter that follows.
-  for (const { index } of characters.segment(whole))
+  for (const { index } of segmenter.segment(whole))
     if (!/[\u200b-\u200d]/.test(whole[index - 1] ?? '')) end = from + index;
   return end;
 }

@@ -1,7 +1,10 @@
 /** Questions on the terminal. What they show is made safe first; undefined: the person does not want to answer. */
-import * as clack from '@clack/prompts';
+import type * as Clack from '@clack/prompts';
 import type { Io } from './io.js';
 import { onScreen } from './style.js';
+
+/** Most commands ask nothing. */
+const load = (): Promise<typeof Clack> => import('@clack/prompts');
 
 export interface Choice<T> {
   readonly value: T;
@@ -15,9 +18,10 @@ export async function askWhich<T extends string>(
   choices: readonly Choice<T>[],
   initialValue?: T,
 ): Promise<T | undefined> {
-  const options = choices as clack.Option<T>[];
+  const options = choices as Clack.Option<T>[];
   const shown = { message: onScreen(question), options, ...(initialValue && { initialValue }) };
-  return unlessCancelled(await clack.select<T>({ ...shown, ...screenOf(io) }));
+  const clack = await load();
+  return unlessCancelled(clack, await clack.select<T>({ ...shown, ...screenOf(io) }));
 }
 
 export async function askWhichOf<T extends string>(
@@ -26,9 +30,10 @@ export async function askWhichOf<T extends string>(
   choices: readonly Choice<T>[],
   initialValues: readonly T[],
 ): Promise<T[] | undefined> {
-  const options = choices as clack.Option<T>[];
+  const options = choices as Clack.Option<T>[];
   const shown = { message: onScreen(question), options, initialValues: [...initialValues], required: false };
-  return unlessCancelled(await clack.multiselect<T>({ ...shown, ...screenOf(io) }));
+  const clack = await load();
+  return unlessCancelled(clack, await clack.multiselect<T>({ ...shown, ...screenOf(io) }));
 }
 
 export interface TextQuestion {
@@ -45,6 +50,7 @@ export async function askText(
   question: string,
   { initialValue, defaultValue, problem }: TextQuestion = {},
 ): Promise<string | undefined> {
+  const clack = await load();
   const answer = await clack.text({
     ...screenOf(io),
     message: onScreen(question),
@@ -52,7 +58,7 @@ export async function askText(
     ...(defaultValue !== undefined && { defaultValue }),
     ...(problem && { validate: (value: string | undefined) => problem(value ?? '') }),
   });
-  return unlessCancelled(answer);
+  return unlessCancelled(clack, answer);
 }
 
 export async function askWhether(
@@ -60,22 +66,24 @@ export async function askWhether(
   question: string,
   initialValue: boolean,
 ): Promise<boolean | undefined> {
-  return unlessCancelled(await clack.confirm({ ...screenOf(io), message: onScreen(question), initialValue }));
+  const clack = await load();
+  const shown = { message: onScreen(question), initialValue };
+  return unlessCancelled(clack, await clack.confirm({ ...screenOf(io), ...shown }));
 }
 
 /** The lines around a row of questions. */
-export function begin(io: Io, title: string): void {
-  clack.intro(onScreen(title), screenOf(io));
+export async function begin(io: Io, title: string): Promise<void> {
+  (await load()).intro(onScreen(title), screenOf(io));
 }
 
-export function finish(io: Io, title: string): void {
-  clack.outro(onScreen(title), screenOf(io));
+export async function finish(io: Io, title: string): Promise<void> {
+  (await load()).outro(onScreen(title), screenOf(io));
 }
 
-function screenOf(io: Io): Pick<clack.CommonOptions, 'input' | 'output' | 'signal'> {
+function screenOf(io: Io): Pick<Clack.CommonOptions, 'input' | 'output' | 'signal'> {
   return { input: io.stdin, output: io.stderr, signal: io.signal };
 }
 
-function unlessCancelled<T>(answer: T): Exclude<T, symbol> | undefined {
+function unlessCancelled<T>(clack: typeof Clack, answer: T): Exclude<T, symbol> | undefined {
   return clack.isCancel(answer) ? undefined : (answer as Exclude<T, symbol>);
 }

@@ -35,9 +35,9 @@ export function withTexts(json: unknown, change: (text: string) => string): unkn
   return changed(JSON.parse(JSON.stringify(json) ?? 'null'));
 }
 
-/** `1 turn`, `2 turns`. */
+/** `1 turn`, `2 turns`, `1,200 tokens`. `toLocaleString` would load the tables of all languages first. */
 export function count(n: number, word: string): string {
-  return `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
+  return `${String(n).replace(/\B(?=(\d{3})+$)/g, ',')} ${word}${n === 1 ? '' : 's'}`;
 }
 
 export function seconds(ms: number): string {
