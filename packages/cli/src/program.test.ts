@@ -10,6 +10,7 @@ import { root } from '../../../scripts/repository.mjs';
 import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageError } from './outcome.js';
 import { main, makeProgram } from './program.js';
 import { makeIo } from './terminal/io.js';
+import { versionOf } from './versions.js';
 
 function testIo({
   stdin = new PassThrough().end(),
@@ -55,6 +56,19 @@ describe('help', () => {
     const none = await run();
     expect(none).toMatchObject({ code: 2, stdout: '' });
     expect(none.stderr).toContain('First steps:');
+  });
+
+  it.each([
+    [['-c', 'run', 'trace', '--help'], 'Usage: allium trace'],
+    [['--no-color', 'trace', '--help'], 'Usage: allium trace'],
+    [['help', 'trace'], 'Usage: allium trace'],
+    [['run', '--version'], versionOf('@allium/cli')],
+  ])('finds the command in %j', async (args, shown) => {
+    expect((await run(...args)).stdout).toContain(shown);
+  });
+
+  it('suggests a command that is not loaded for a name that is none', async () => {
+    expect((await run('tracee', 'run')).stderr).toContain('Did you mean trace?');
   });
 
   it.each(program.commands.map((command) => command.name()))('%s says what it does', async (name) => {

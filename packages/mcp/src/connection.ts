@@ -39,6 +39,8 @@ interface Live {
   readonly calls: Map<string, Call>;
   /** The list of its tools; undefined once the server has called it outdated. */
   list: Promise<readonly ServerTool[]> | undefined;
+  /** The same, once it is there. */
+  current: readonly ServerTool[] | undefined;
 }
 
 const KEY = 'allium/idempotencyKey';
@@ -61,6 +63,11 @@ export class Connection {
 
   get isOpen(): boolean {
     return this.live !== undefined;
+  }
+
+  /** The tools, where they are known and the server has not called the list outdated. */
+  get current(): readonly ServerTool[] | undefined {
+    return this.live?.current;
   }
 
   async tools(): Promise<readonly ServerTool[]> {
@@ -119,9 +126,12 @@ export class Connection {
     const { client, questions } = live;
     const call: Call = { hooks, tool, abort: new AbortController() };
     live.calls.set(hooks.key, call);
-    const signal = AbortSignal.any([hooks.signal, call.abort.signal]);
+    // A listener of ours costs a fifth of `AbortSignal.any`.
+    const abort = (): void => call.abort.abort(hooks.signal.reason);
+    if (hooks.signal.aborted) abort();
+    else hooks.signal.addEventListener('abort', abort);
     const options = {
-      signal,
+      signal: call.abort.signal,
       timeout: NO_LIMIT,
       onprogress: (progress: Parameters<CallHooks['progress']>[0]) => hooks.progress(progress),
       allowInputRequired: true,
@@ -146,6 +156,7 @@ export class Connection {
       hooks.signal.throwIfAborted();
       throw (error as { code?: unknown }).code === 'CONNECTION_CLOSED' ? this.lost(tool, error) : error;
     } finally {
+      hooks.signal.removeEventListener('abort', abort);
       questions.end(call);
       live.calls.delete(hooks.key);
     }
@@ -197,6 +208,7 @@ export class Connection {
     const { Client } = await import('@modelcontextprotocol/client');
     const onChanged = () => {
       live.list = undefined;
+      live.current = undefined;
     };
     const options: ClientOptions = {
       capabilities: {
@@ -208,7 +220,7 @@ export class Connection {
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
-    const live: Live = { client, questions: new Questions(), calls: new Map(), list: undefined };
+    const live: Live = { client, questions: new Questions(), calls: new Map(), list: undefined, current: undefined };
     for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
       const allowed = method === 'elicitation/create' ? elicitation : sampling;
       if (allowed)
@@ -302,14 +314,22 @@ export class Connection {
 
 /** What the server offers. A list that it called outdated is fetched again. */
 function listed(live: Live, limits: { timeout?: number } = {}): Promise<readonly ServerTool[]> {
-  live.list ??= live.client.listTools(undefined, { ...limits, cacheMode: 'refresh' }).then(
-    ({ tools }) => tools,
-    (error) => {
-      live.list = undefined;
-      throw error;
-    },
-  );
-  return live.list;
+  if (live.list) return live.list;
+  const list: Promise<readonly ServerTool[]> = live.client
+    .listTools(undefined, { ...limits, cacheMode: 'refresh' })
+    .then(
+      ({ tools }) => {
+        // It may have been called outdated while it was on its way.
+        if (live.list === list) live.current = tools;
+        return tools;
+      },
+      (error) => {
+        if (live.list === list) live.list = undefined;
+        throw error;
+      },
+    );
+  live.list = list;
+  return list;
 }
 
 interface InputRequired {

@@ -147,6 +147,11 @@ class Servers {
   /** Undefined where the server cannot be reached and need not be. */
   async offerTo(ctx: Context): Promise<Offer | undefined> {
     const connection = this.connection(await this.headersFor(ctx));
+    const known = connection.current && this.offers.get(connection.current);
+    if (known) {
+      this.known = known;
+      return known;
+    }
     try {
       return await untilAborted(this.offer(connection), ctx.signal);
     } catch (error) {
@@ -157,8 +162,8 @@ class Servers {
   }
 
   async offer(connection: Connection): Promise<Offer> {
-    const { fromJsonSchema: schemaOf } = await import('@modelcontextprotocol/client');
     const listed = await connection.tools();
+    const { fromJsonSchema: schemaOf } = await import('@modelcontextprotocol/client');
     this.known = this.offers.get(listed) ?? this.make(listed, connection, schemaOf);
     return this.known;
   }
