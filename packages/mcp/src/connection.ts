@@ -220,7 +220,13 @@ export class Connection {
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
-    const live: Live = { client, questions: new Questions(), calls: new Map(), list: undefined, current: undefined };
+    const live: Live = {
+      client,
+      questions: new Questions(),
+      calls: new Map(),
+      list: undefined,
+      current: undefined,
+    };
     for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
       const allowed = method === 'elicitation/create' ? elicitation : sampling;
       if (allowed)
