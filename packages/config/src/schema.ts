@@ -112,5 +112,7 @@ export function checkingSchema(live: boolean): JsonSchema {
 
 /** The JSON Schema of `allium.toml` and `allium.json`, for editors: what `@allium/config/schema.json` holds. */
 export function configJsonSchema(): JsonSchema {
-  return JSON.parse(readFileSync(createRequire(import.meta.url).resolve('@allium/config/schema.json'), 'utf8'));
+  return JSON.parse(
+    readFileSync(createRequire(import.meta.url).resolve('@allium/config/schema.json'), 'utf8'),
+  );
 }
