@@ -8,7 +8,7 @@ what was given and what is expected. Options of middleware are in their READMEs.
 
 ## \`new Agent(options)\`
 
-@options kernel/agent/agent.ts AgentOptions
+@options kernel/agent/agent-options.ts AgentOptions
 
 The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
 \`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`,
@@ -53,7 +53,7 @@ JSON Schema that is wrong further in fails the first call the same way.
 
 What \`execute\` may return where text or JSON is not enough. \`content\` may be text.
 
-@options kernel/protocol/tool-result.ts ToolResult
+@options kernel/messages/tool-result.ts ToolResult
 
 ### \`agent.asTool(options)\`
 

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { importsOf } from '../scripts/imports.mjs';
 import { camelCase, layoutViolations } from '../scripts/layout.mjs';
 import { alliumFolder, root } from '../scripts/repository.mjs';
+import { shapeViolations, tooLarge } from '../scripts/shape.mjs';
 import { middlewareArguments } from './middleware-arguments.js';
 
 const src = join(alliumFolder, 'src');
@@ -14,6 +15,13 @@ const src = join(alliumFolder, 'src');
 describe('allium', () => {
   it('keeps its dependency arrows: kernel ← middleware, third-party packages loaded lazily', () => {
     expect(layoutViolations(readSources(src))).toEqual([]);
+  });
+
+  it('has a kernel of small rooms, files and functions, without long cycles of files', () => {
+    const found = shapeViolations(readSources(src));
+    expect(found.filter((one) => !tooLarge.has(one.split(':')[0]!))).toEqual([]);
+    // What has become small enough leaves the list.
+    expect(found).toHaveLength(tooLarge.size);
   });
 
   it('has no runtime dependency', () => {
@@ -190,6 +198,47 @@ describe('layoutViolations', () => {
     expect(found).toContain(`middleware/retry/index.ts:2 reads ${field}:`);
     expect(more).toEqual([]);
     for (const insider of ['kernel/a.ts', 'kit/a.ts']) expect(violationsOf({ [insider]: code })).toEqual([]);
+  });
+});
+
+describe('shapeViolations', () => {
+  const lines = (count: number) => `${'//\n'.repeat(count)}`;
+  const circle = (names: readonly string[]) =>
+    names.map((name, i): [string, string] => {
+      const next = names[(i + 1) % names.length];
+      return [`kernel/run/${name}.ts`, `import type { A } from './${next}.js';`];
+    });
+
+  it('accepts what is small enough, and does not count tests or what lies outside the kernel', () => {
+    const sources: [string, string][] = [
+      ['kernel/run/a.ts', lines(350)],
+      ['kernel/run/b.ts', `function f() {\n${lines(58)}}`],
+      ['kernel/run/a.test.ts', lines(3000)],
+      ['testing/index.ts', lines(3000)],
+      ...circle(['x', 'y', 'z']),
+    ];
+    expect(shapeViolations(new Map(sources))).toEqual([]);
+  });
+
+  it.each<[string, [string, string][], string]>([
+    ['a long file', [['kernel/run/a.ts', lines(351)]], 'file run/a.ts: 351 lines'],
+    [
+      'a long function',
+      [['kernel/run/a.ts', `class A {\n  go() {\n${lines(59)}  }\n}`]],
+      'function go in run/a.ts: 61 lines',
+    ],
+    [
+      'a large room',
+      Array.from({ length: 6 }, (_, i) => [`kernel/run/${i}.ts`, lines(340)]),
+      'room run: 2040 lines',
+    ],
+    [
+      'a long cycle of types',
+      circle(['w', 'x', 'y', 'z']),
+      'cycle run/w.ts, run/x.ts, run/y.ts, run/z.ts: 4 files',
+    ],
+  ])('finds %s', (_, sources, told) => {
+    expect(shapeViolations(new Map(sources))).toEqual([told]);
   });
 });
 

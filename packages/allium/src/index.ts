@@ -1,5 +1,6 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
-export { Agent, type AgentOptions } from './kernel/agent/agent.js';
+export { Agent } from './kernel/agent/agent.js';
+export type { AgentOptions } from './kernel/agent/agent-options.js';
 export type { AsToolOptions } from './kernel/agent/agent-tool.js';
 export type { Explanation } from './kernel/agent/explain.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kernel/agent/pipeline.js';
@@ -63,6 +64,7 @@ export {
 } from './kernel/messages/model.js';
 export type { PriceOf } from './kernel/messages/prices.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/messages/standard-schema.js';
+export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
 export { RULES } from './kernel/plan/rules.js';
 export type {
@@ -76,14 +78,10 @@ export type {
 export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
 export {
   type Finding,
-  type Guard,
   type GuardAction,
-  type GuardContext,
   type GuardPoint,
   type GuardSubject,
   type GuardVerdict,
-  type Restore,
-  type RestoreContext,
   type Severity,
   type Span,
   type Verdict,
@@ -91,37 +89,31 @@ export {
   window,
 } from './kernel/protocol/guard.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
-export type { Hazard } from './kernel/protocol/middleware.js';
+export type { Plan } from './kernel/protocol/middleware.js';
 export {
   type AcceptVerdict,
   BaseMiddleware,
   defineMiddleware,
   type ErrorAction,
+  type Guard,
+  type GuardContext,
   type Middleware,
   type MiddlewareList,
   type ModelOverride,
   type Next,
-  type Seam,
+  type Restore,
+  type RestoreContext,
   type ToolOverride,
-  type ToolResultPatch,
   type ToolVerdict,
-  TRAITS,
   type TurnAction,
 } from './kernel/protocol/middleware.js';
-export type { Plan, RuleHook } from './kernel/protocol/plan.js';
-export type {
-  Change,
-  RunResult,
-  RunStatus,
-  StateReader,
-  Stop,
-  StoppingReason,
-  StopReason,
-} from './kernel/protocol/result.js';
+export type { RuleHook, Seam } from './kernel/protocol/plan.js';
+export type { Change, RunResult, StateReader } from './kernel/protocol/result.js';
 export { RunError } from './kernel/protocol/result.js';
 export type { QueueModes, ResumeOptions, RunOptions } from './kernel/protocol/run-options.js';
 export { Aborted, isControl, StopRun } from './kernel/protocol/signals.js';
 export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/protocol/state.js';
+export type { RunStatus, Stop, StoppingReason, StopReason } from './kernel/protocol/stop.js';
 export {
   type Awaitable,
   type Decision,
@@ -142,7 +134,7 @@ export {
 } from './kernel/protocol/store.js';
 export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/tool.js';
 export { toolOutput } from './kernel/protocol/tool-output.js';
-export { type ToolResult, toolResult } from './kernel/protocol/tool-result.js';
+export { type Hazard, TRAITS } from './kernel/protocol/traits.js';
 export { runResult } from './kernel/run/run-result.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { isTransient } from './kit/transient.js';

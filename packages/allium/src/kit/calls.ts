@@ -1,8 +1,8 @@
 /** Calls: telling them apart, giving them time, and ending a run in somebody's name. */
 import { internal } from '../kernel/context/context.js';
 import type { Context, ModelContext } from '../kernel/protocol/contexts.js';
-import type { StoppingReason } from '../kernel/protocol/result.js';
 import { StopRun } from '../kernel/protocol/signals.js';
+import type { StoppingReason } from '../kernel/protocol/stop.js';
 
 /**
  * The same object for every context of one model or tool call, in all its layers and attempts: a key for a `WeakMap` or

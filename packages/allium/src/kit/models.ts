@@ -1,13 +1,9 @@
 /** Models: streams and responses, tokens, prices, and counting what a whole run uses. */
-export {
-  type Hold as MeterHold,
-  type Meter,
-  meter as meterUsage,
-  type Spent as MeteredUsage,
-} from '../kernel/context/usage-meters.js';
+export { meter as meterUsage } from '../kernel/context/usage-meters.js';
 export { toMessages } from '../kernel/messages/message-input.js';
 export { checkPrice, costOf, priceReader } from '../kernel/messages/prices.js';
 export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js';
+export type { Hold as MeterHold, Meter, Spent as MeteredUsage } from '../kernel/protocol/meter.js';
 export {
   Assembler as ResponseAssembler,
   partsOf as responseParts,

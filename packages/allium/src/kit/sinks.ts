@@ -11,11 +11,11 @@ import { judge, toldError } from '../kernel/guards/guards.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
 import type { Message, ModelResponse } from '../kernel/messages/messages.js';
+import { errorResult } from '../kernel/messages/tool-result.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
 import { type Asker, askersOf } from '../kernel/protocol/asking.js';
 import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
 import type { Request } from '../kernel/protocol/store.js';
-import { errorResult } from '../kernel/protocol/tool-result.js';
 
 export type { CallVerdict } from '../kernel/context/run-port.js';
 export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../kernel/guards/call-verdicts.js';

@@ -1,9 +1,9 @@
 /** What a tool layer hands inward that `next()` has no override for: another tool, and a listener for its progress. */
 import { internal, type ToolCallOwner, type ToolCallSubject } from '../kernel/context/context.js';
+import type { ToolResult } from '../kernel/messages/tool-result.js';
 import type { ToolContext } from '../kernel/protocol/contexts.js';
 import type { Next, ToolOverride } from '../kernel/protocol/middleware.js';
 import type { Tool } from '../kernel/protocol/tool.js';
-import type { ToolResult } from '../kernel/protocol/tool-result.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
 

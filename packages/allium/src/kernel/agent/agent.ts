@@ -1,6 +1,6 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 
-import type { RequestParts } from '../context/model-context.js';
+import type { RequestParts } from '../context/run-port.js';
 import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
 import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
@@ -17,71 +17,20 @@ import type { Model, ModelSettings } from '../messages/model.js';
 import { type PriceOf, priceReader } from '../messages/prices.js';
 import { type ComposeOptions, compose, type ExplicitHooks, flatten, guardsFrom } from '../plan/compose.js';
 import { RULES } from '../plan/rules.js';
-import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
-import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
-import type { Plan, RuleHook } from '../protocol/plan.js';
+import type { Middleware, MiddlewareList, Plan } from '../protocol/middleware.js';
+import type { RuleHook } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
-import type { StateCell } from '../protocol/state.js';
-import type { RequestHandler, Store } from '../protocol/store.js';
+import type { Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { checkAgentOptions, STORE } from './agent-options.js';
+import { type AgentOptions, checkAgentOptions, STORE } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { checkSessionId, Session, type SessionOptions } from './session.js';
 
 declare module '../protocol/contexts.js' {
   interface RunningAgent extends Agent {}
-}
-
-export interface AgentOptions extends ExplicitHooks {
-  /** What is asked in every turn, unless a layer sets another one. */
-  readonly model: Model;
-  /** Of the agent, for people and logs: hooks see it as `ctx.agent.name`. @default 'agent' */
-  readonly name?: string;
-  /** Told to the model before the conversation. @default '' */
-  readonly systemPrompt?: string;
-  /** What the model may call, beside the tools that middleware bring. */
-  readonly tools?: readonly Tool[];
-  /** First is outermost. */
-  readonly middleware?: MiddlewareList;
-  /** How the model is asked: see `ModelSettings`. @default {} */
-  readonly settings?: ModelSettings;
-  /** In which turns of a run a `toolChoice` that demands a call holds. In all of them, a model that obeys never ends by itself. @default 'first' */
-  readonly toolChoiceTurns?: 'first' | 'all';
-  /** Of one run: see `Limits`. */
-  readonly limits?: Limits;
-  /** Over all runs of a session: `turns`, `toolCalls`, `tokens` and `costUsd`. */
-  readonly sessionLimits?: SessionLimits;
-  /** Where sessions are kept. @default in memory, forgetting each `agent.run()` when it has ended */
-  readonly store?: Store;
-  /** Functions, or objects with `onEvent()`, that are told every event of every run and can change nothing. */
-  readonly observers?: readonly Observer[];
-  /** Told when an observer throws or is too slow. @default a warning on stderr */
-  readonly onObserverError?: (problem: ObserverProblem) => void;
-  /** How the calls of one answer run. @default 'parallel' */
-  readonly toolExecution?: 'parallel' | 'sequential';
-  /** How many steering and follow-up messages are taken in at a time: `steering` and `followUps` are each `'all'` or `'one'`. @default all */
-  readonly queue?: QueueModes;
-  /** Milliseconds that each `afterRun` hook, and code that ignores an abort, may take before the run goes on without it. @default 5000 */
-  readonly teardownTimeoutMs?: number;
-  /** State cells that belong to no middleware. */
-  readonly state?: readonly StateCell<any>[];
-  /** Names of guarding middleware whose hooks the explicit ones here may replace. */
-  readonly replaces?: readonly string[];
-  /** Prices of models that do not carry one. */
-  readonly priceOf?: PriceOf;
-  /** Milliseconds to wait for one answer of the store: later it is `STORE_TIMEOUT`, and the session can be resumed. A run that is aborted or out of time waits for `teardownTimeoutMs` at most, but at least a second. `Infinity` for no limit. @default 30000 */
-  readonly storeTimeoutMs?: number;
-  /** Whom new sessions belong to. A session of another tenant is not opened: `TENANT_MISMATCH`. */
-  readonly tenant?: string;
-  /** Answers questions to a human in place, while the run waits. Returning undefined suspends the run; throwing fails it, or the call of a tool that asked itself. */
-  readonly onRequest?: RequestHandler;
-  /** Where all time comes from. @default the time of the system */
-  readonly clock?: Clock;
-  /** Makes run and session ids. @default random */
-  readonly newId?: () => string;
 }
 
 export class Agent {

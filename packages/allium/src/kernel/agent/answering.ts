@@ -3,27 +3,25 @@
 import { cameTooLate, checkEdit, checkFits, firstAnswer, settles, unknownRequest } from '../inbox/answers.js';
 import { claim, isClaimed } from '../inbox/claims.js';
 import { posted } from '../inbox/inbox.js';
-import { post } from '../inbox/posting.js';
+import { post, reached } from '../inbox/posting.js';
 import type { SessionState } from '../journal/session-state.js';
+import type { Clock } from '../lib/clock.js';
 import { randomId } from '../lib/random-id.js';
+import type { Plan } from '../protocol/middleware.js';
 import type { Awaitable, Decision, PendingRequest, Store } from '../protocol/store.js';
-
-import type { Agent } from './agent.js';
 
 /** Whose question it is. */
 export interface Asked {
-  readonly agent: Agent;
+  readonly agent: { readonly clock: Clock; readonly plan: Plan };
   readonly store: Store;
   readonly id: string;
   /** What the journal says now. */
   look(): Awaitable<SessionState>;
-  /** What the store says, or that it failed. */
-  reached<T>(ask: () => Awaitable<T>): Promise<T>;
 }
 
 /** Throws unless it is the first answer to an open question. */
 export async function giveAnswer(session: Asked, requestId: string, decision: Decision): Promise<void> {
-  const { agent, store, id, look, reached } = session;
+  const { agent, store, id, look } = session;
   const state = await reached(look);
   const { open, seq } = state;
   const request = open?.requests.get(requestId);

@@ -11,12 +11,14 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../lib/errors.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../messages/messages.js';
+import { type ToolResult, toolResult } from '../messages/tool-result.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
-import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
+import type { RunResult } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
 import type { RunOptions } from '../protocol/run-options.js';
 import { controlKind, Suspension } from '../protocol/signals.js';
+import type { RunStatus, Stop } from '../protocol/stop.js';
 import type {
   Awaitable,
   Decision,
@@ -24,7 +26,6 @@ import type {
   RequestContext,
   RequestHandler,
 } from '../protocol/store.js';
-import { type ToolResult, toolResult } from '../protocol/tool-result.js';
 import type { Run } from '../run/run.js';
 import { childId, endRun, placeOf } from '../tools/end-children.js';
 import type { ToolBatch } from '../tools/tool-batch.js';

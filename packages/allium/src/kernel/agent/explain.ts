@@ -6,8 +6,9 @@ import { RULES } from '../plan/rules.js';
 import { optionsData } from '../plan/twins.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint } from '../protocol/guard.js';
-import type { Hazard, Seam } from '../protocol/middleware.js';
-import type { Plan, RuleHook } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
+import type { RuleHook, Seam } from '../protocol/plan.js';
+import type { Hazard } from '../protocol/traits.js';
 import { findHazards } from './hazards.js';
 
 export interface Explanation {

@@ -2,8 +2,8 @@
 
 import { SEAMS } from '../plan/check-middleware.js';
 import type { GuardPoint } from '../protocol/guard.js';
-import type { Seam } from '../protocol/middleware.js';
-import type { Layer, Plan, PlannedMiddleware, RuleHook } from '../protocol/plan.js';
+import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
+import type { Layer, RuleHook, Seam } from '../protocol/plan.js';
 
 export type Nested = (plan: Plan, outer: PlannedMiddleware, inner: PlannedMiddleware) => boolean;
 

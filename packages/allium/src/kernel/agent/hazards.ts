@@ -3,8 +3,8 @@
 import { SEAMS } from '../plan/check-middleware.js';
 import { isByObject, ownsRunState } from '../plan/twins.js';
 import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
-import type { Hazard } from '../protocol/middleware.js';
-import type { Plan, PlannedMiddleware } from '../protocol/plan.js';
+import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
+import type { Hazard } from '../protocol/traits.js';
 import {
   at,
   changesAt,

@@ -6,11 +6,11 @@ import { upgradeEntries } from '../journal/entry-upgrade.js';
 import { SessionState, takeIn } from '../journal/session-state.js';
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { type Message, toolCallsOf } from '../messages/messages.js';
-import type { Stop } from '../protocol/result.js';
 import type { StoredCell } from '../protocol/state.js';
+import type { Stop } from '../protocol/stop.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
+import type { RunAgent } from '../run/start.js';
 import { endRun } from '../tools/end-children.js';
-import type { Agent } from './agent.js';
 import { allowedIn } from './allowing.js';
 
 /** A message, by its id: with it the history ends, or `before` it. */
@@ -18,7 +18,7 @@ export type HistoryPoint = string | { readonly before: string };
 
 /** Where a session is kept, and for whom it is opened. */
 export interface Place {
-  readonly agent: Agent;
+  readonly agent: RunAgent;
   readonly store: Store;
   readonly sessionId: string;
   readonly tenant: string | undefined;

@@ -5,25 +5,25 @@ import { EventQueue } from '../events/event-queue.js';
 import { EventStream, type RunStream } from '../events/event-stream.js';
 import { ownDecision, ownDecisions } from '../inbox/answers.js';
 import { type QueuedMessage, queued } from '../inbox/inbox.js';
-import { post } from '../inbox/posting.js';
+import { post, reached } from '../inbox/posting.js';
 import { type Allowance, listed } from '../journal/allowances.js';
 import { BoundedStore } from '../journal/bounded-store.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
-import { AlliumError, invalidOption, isOptions, isThenable, storeFailed } from '../lib/errors.js';
+import { AlliumError, invalidOption, isOptions, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { checkKeys } from '../lib/shapes.js';
-import { ownMessage, toMessages } from '../messages/message-input.js';
-import { freezeMessage, type Message, type MessageInput, userMessage } from '../messages/messages.js';
+import { ownMessages } from '../messages/message-input.js';
+import type { Message, MessageInput } from '../messages/messages.js';
 import { declaredOptions, NONE_DECLARED } from '../plan/run-options.js';
+import type { DeclaredOptions, RunningAgent } from '../protocol/contexts.js';
 import type { RunResult } from '../protocol/result.js';
-import type { DeclaredOptions, ResumeOptions, RunOptions } from '../protocol/run-options.js';
+import type { ResumeOptions, RunOptions } from '../protocol/run-options.js';
 import { Aborted } from '../protocol/signals.js';
 import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
 import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/start.js';
-import type { Agent } from './agent.js';
 import { allowedIn, revoke } from './allowing.js';
 import { giveAnswer } from './answering.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
@@ -47,7 +47,7 @@ export class Session {
 
   /** @internal */
   constructor(
-    readonly agent: Agent,
+    readonly agent: RunningAgent,
     readonly id: string,
     private readonly forget: boolean,
     private readonly store: Store = agent.store,
@@ -155,7 +155,7 @@ export class Session {
     // Whoever changes the object after the call does not change what they said.
     const decision = ownDecision(requestId, given);
     const { agent, bounded: store, id } = this;
-    await giveAnswer({ agent, store, id, reached, look: () => this.look() }, requestId, decision);
+    await giveAnswer({ agent, store, id, look: () => this.look() }, requestId, decision);
   }
 
   /**
@@ -240,8 +240,7 @@ export class Session {
 
   /** Without a wait where nothing has to be waited for: what is said in a tool is heard in the turn after it. */
   private async post(type: Queued['type'], given: MessageInput): Promise<void> {
-    for (const one of toMessages(given)) {
-      const message = ownMessage(one);
+    for (const message of ownMessages(given)) {
       await reached(async () => {
         const looked = this.look();
         if (isThenable(looked)) await looked;
@@ -338,25 +337,11 @@ export class Session {
   }
 }
 
-/** What the store says, or that it failed. */
-async function reached<T>(ask: () => Awaitable<T>): Promise<T> {
-  try {
-    return await ask();
-  } catch (error) {
-    throw storeFailed(error);
-  }
-}
-
 /** Of most runs: nothing in it has to be looked at. */
 const NO_OPTIONS: RunOptions = Object.freeze({});
 
 export function checkSessionId(id: unknown): void {
   if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
-}
-
-function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
-  if (typeof input === 'string') return [freezeMessage(userMessage(input))];
-  return toMessages(input).map(ownMessage);
 }
 
 /** A run inside a tool or hook ends with the call it is made in. */

@@ -5,13 +5,17 @@ import { eventData } from '../lib/frozen-json.js';
 import type { Scope } from '../lib/scope.js';
 import type { Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import type { Model, StreamTransform } from '../messages/model.js';
-import type { GenerateRequest, Context as PublicContext, RunningAgent } from '../protocol/contexts.js';
-import type { Seam } from '../protocol/middleware.js';
-import type { Plan } from '../protocol/plan.js';
-import type { StoppingReason } from '../protocol/result.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type {
+  DeclaredOptions,
+  GenerateRequest,
+  Context as PublicContext,
+  RunningAgent,
+} from '../protocol/contexts.js';
+import type { Plan } from '../protocol/middleware.js';
+import type { Seam } from '../protocol/plan.js';
 import { type ControlSignal, controlKind, isControl, StopRun } from '../protocol/signals.js';
 import type { StateAccess } from '../protocol/state.js';
+import type { StoppingReason } from '../protocol/stop.js';
 import type { Overlay } from './cells.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';

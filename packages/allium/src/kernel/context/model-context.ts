@@ -4,11 +4,11 @@ import { AlliumError, shown } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
 import type { Message, ModelResponse } from '../messages/messages.js';
 import type { Model, ModelSettings, StreamTransform } from '../messages/model.js';
-import type { ModelContext as PublicModelContext } from '../protocol/contexts.js';
+import type { Context as PublicContext, ModelContext as PublicModelContext } from '../protocol/contexts.js';
 import type { Tool } from '../protocol/tool.js';
 import { Context } from './base-context.js';
 import { frozenMessages } from './request-checks.js';
-import type { RunPort } from './run-port.js';
+import type { RequestParts, RunPort } from './run-port.js';
 import type { ModelSeam } from './seam-call.js';
 
 /** Around one model call. What is assigned here is what this call uses. */
@@ -42,7 +42,7 @@ export class ModelContext extends Context implements PublicModelContext {
     return 'model';
   }
 
-  get caller(): Context | undefined {
+  get caller(): PublicContext | undefined {
     return this._call.caller;
   }
 
@@ -122,17 +122,4 @@ export class ModelContext extends Context implements PublicModelContext {
     if (extra.forced) this.forceContinue = extra.forced = false;
     if (fork.forceContinue && !this.forceContinue) this.forceContinue = extra.forced = true;
   }
-}
-
-/**
- * What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
- * one, and two contexts with the same one ask for the same.
- */
-export interface RequestParts {
-  readonly systemPrompt: string;
-  readonly tools: readonly Tool[];
-  readonly model: Model;
-  readonly settings: ModelSettings;
-  /** Undefined: the history. */
-  readonly messages: readonly Message[] | undefined;
 }

@@ -1,7 +1,8 @@
 /** Which middleware rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
 import type { Attribution } from '../lib/errors.js';
 import { modelName } from '../messages/model.js';
-import type { ModelContext, RequestParts } from './model-context.js';
+import type { ModelContext } from './model-context.js';
+import type { RequestParts } from './run-port.js';
 
 /** Notes who rewrote the request of this call on its way in. A call that is tried again notes the same once. */
 export function noteRewrites(ctx: ModelContext): void {

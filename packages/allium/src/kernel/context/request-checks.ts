@@ -9,8 +9,9 @@ import { lackOfMessages } from '../messages/message-input.js';
 import { deepFreeze, isFrozenMessage, type Message } from '../messages/messages.js';
 import { checkModel, MODEL_SETTINGS } from '../messages/model.js';
 import { TOOLS, type Tool } from '../protocol/tool.js';
-import type { ModelContext, RequestParts } from './model-context.js';
+import type { ModelContext } from './model-context.js';
 import { authorOf } from './request-changes.js';
+import type { RequestParts } from './run-port.js';
 
 /**
  * These messages as they are now, in a list of their own: nobody further in can edit them, and a layer that calls inward

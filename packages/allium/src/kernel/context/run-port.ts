@@ -6,20 +6,25 @@ import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
-import type { Model } from '../messages/model.js';
+import type { Model, ModelSettings } from '../messages/model.js';
 import type { Asking } from '../protocol/asking.js';
-import type { GenerateRequest } from '../protocol/contexts.js';
+import type {
+  Context,
+  DeclaredOptions,
+  GenerateRequest,
+  ModelContext,
+  RunContext,
+  ToolContext,
+} from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
-import type { Plan } from '../protocol/plan.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
+import type { Meters } from '../protocol/meter.js';
+import type { Plan } from '../protocol/middleware.js';
 import type { StopRun } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
+import type { Tool } from '../protocol/tool.js';
 import type { Cells } from './cells.js';
-import type { Context, LayerContext, ModelContext, RunContext, ToolContext } from './context.js';
-import type { RequestParts } from './model-context.js';
 import type { SeamCall } from './seam-call.js';
-import type { Meters } from './usage-meters.js';
 
 /** What a context tells of its run. */
 export interface RunFacts {
@@ -81,7 +86,7 @@ export interface Judging {
   /** Judges what a hook made of a result, before a sink is given it; undefined where it has passed. */
   patched(ctx: ToolContext): Promise<void> | undefined;
   /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
-  hides(ctx: LayerContext): ctx is ToolContext;
+  hides(ctx: Context): ctx is ToolContext;
   /** Cleans what a layer assigned before a sink sees it. */
   assigned(ctx: ToolContext): Promise<void>;
   /** What guards said of arguments before they were cleaned: they could not say it again. */
@@ -121,6 +126,19 @@ export interface RunPort extends RunFacts, RunLimits {
   carry(error: unknown, ctx: RunContext): void;
   /** `onError` may start a turn again once per middleware. */
   mayRestart(name: string): boolean;
+}
+
+/**
+ * What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
+ * one, and two contexts with the same one ask for the same.
+ */
+export interface RequestParts {
+  readonly systemPrompt: string;
+  readonly tools: readonly Tool[];
+  readonly model: Model;
+  readonly settings: ModelSettings;
+  /** Undefined: the history. */
+  readonly messages: readonly Message[] | undefined;
 }
 
 /** A response as the transforms of this context left it. */

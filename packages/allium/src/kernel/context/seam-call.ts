@@ -3,11 +3,10 @@
 import { type Attribution, attribution, type Raised } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
 import type { ModelResponse } from '../messages/messages.js';
+import type { Context, ModelContext } from '../protocol/contexts.js';
 import { controlKind } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Context } from './base-context.js';
-import type { ModelContext, RequestParts } from './model-context.js';
-import type { RunPort } from './run-port.js';
+import type { RequestParts, RunPort } from './run-port.js';
 
 /** A control signal that was swallowed still counts: it is latched here. */
 export class SeamCall {

@@ -1,7 +1,7 @@
 /** What is looked at between the steps of a run: a stop that was asked for, an abort, a limit. */
 
-import type { Stop, StoppingReason } from '../protocol/result.js';
 import { controlKind, isKernelStop, kernelStop, StopRun } from '../protocol/signals.js';
+import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { RunLimits } from './run-port.js';
 
 /** The control signal that ends the run here, if there is one. */

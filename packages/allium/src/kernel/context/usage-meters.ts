@@ -4,34 +4,10 @@ import { isThenable } from '../lib/errors.js';
 import type { Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
 import type { ModelContext, RunContext } from '../protocol/contexts.js';
+import type { Hold, Meter } from '../protocol/meter.js';
 import type { Awaitable } from '../protocol/store.js';
 import { internal } from './context.js';
 import type { RunPort } from './run-port.js';
-
-/** What one attempt of a model call used, whether it answered or broke off. */
-export interface Spent {
-  readonly model: Model;
-  readonly usage: Usage;
-}
-
-/** Counts, and may limit, what all model calls of a run use. */
-export interface Meter {
-  /** Every attempt of the run is put into it, once. */
-  readonly list: Spent[];
-  /** Asked before every attempt. Throws where there may be none; returns what is set aside for it, if anything. */
-  readonly admit?: (ctx: ModelContext) => Awaitable<Hold | undefined>;
-}
-
-/** What a meter sets aside for an attempt. */
-export interface Hold {
-  /** The most the model may write. */
-  readonly maxOutputTokens: number;
-  /** The attempt is over, and what it used is in the list. */
-  release(): void;
-}
-
-/** By whose they are. */
-export type Meters = ReadonlyMap<object, Meter>;
 
 /**
  * Gives the run a meter. Model calls of its sub-agents and of other middleware count as well; a sub-agent that has a meter of

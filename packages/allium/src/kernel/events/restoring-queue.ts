@@ -5,7 +5,7 @@ import { SpanStage } from '../guards/redact-stream.js';
 import { answerRestorers, placeholders, restoredText, restoredValue } from '../guards/restore.js';
 import type { Message } from '../messages/messages.js';
 import type { AgentEvent } from '../protocol/events.js';
-import type { PlannedGuard } from '../protocol/plan.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
 import type { RunResult } from '../protocol/result.js';
 import type { EventSink } from './event-queue.js';
 

@@ -3,27 +3,26 @@ import type { Context, ToolContext } from '../context/context.js';
 import { isJson } from '../lib/frozen-json.js';
 import {
   asJson,
-  type Gathered,
-  gather,
+  isSame,
   readArguments,
   type Text,
-  textsIn,
   textsOfValue,
   unescaped,
   withTexts,
 } from '../lib/json-texts.js';
-import type {
-  AssistantContent,
-  Message,
-  ModelResponse,
-  ProviderContent,
-  ThinkingContent,
-  ToolContent,
-} from '../messages/messages.js';
+import {
+  type Part,
+  readable,
+  redactedContent,
+  rewrittenContent,
+  saidIn,
+  withoutMetadata,
+} from '../messages/content-texts.js';
+import type { AssistantContent, Message, ModelResponse, ToolContent } from '../messages/messages.js';
+import type { ToolResult } from '../messages/tool-result.js';
 import type { GuardPoint } from '../protocol/guard.js';
-import type { PlannedGuard } from '../protocol/plan.js';
-import type { ToolResult } from '../protocol/tool-result.js';
-import { isSame, judge, type Left, redact, skipOrThrow } from './guards.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
+import { judge, type Left, redact, skipOrThrow } from './guards.js';
 import type { Refusal } from './refusal.js';
 
 /** A message as the guards of a point leave it. All of its text is judged, thinking, calls and details included. */
@@ -98,101 +97,6 @@ function withoutFound(
   if (owner.role !== 'assistant') return owner;
   const whole = { content: owner.content, rewritten: false };
   return withContent([point], owner, whole, ctx, guards);
-}
-
-/** A value that isn't JSON, or is nested too deep, can't be searched, so it is removed. */
-export function readable(part: ProviderContent): ProviderContent {
-  return part.value === undefined || asJson(part.value) !== undefined ? part : { ...part, value: null };
-}
-
-type Part = Message['content'][number];
-
-function textsOfPart(part: Part): readonly string[] {
-  switch (part.type) {
-    case 'text':
-    case 'thinking':
-      return [part.text];
-    case 'tool-call': {
-      const read = readArguments(part.arguments);
-      return read ? textsIn(read.args) : [unescaped(part.arguments)];
-    }
-    case 'provider':
-      return textsIn(asJson(part.value));
-    default:
-      return [];
-  }
-}
-
-/** The texts of content, as readers join them: all of its text is one text, and all of its thinking another. */
-function saidIn(content: readonly Part[]): Gathered {
-  const strings: string[] = [];
-  const keys: unknown[] = [];
-  for (const part of content) {
-    const joined = part.type === 'text' || part.type === 'thinking' ? part.type : undefined;
-    for (const text of textsOfPart(part)) {
-      strings.push(text);
-      keys.push(joined);
-    }
-  }
-  return gather(strings, keys);
-}
-
-/** `left`: what is left of each text of each part. */
-function redactedContent(
-  { role, content }: Pick<Message, 'role' | 'content'>,
-  left: readonly string[],
-): readonly Part[] {
-  let at = 0;
-  return content.map((part) => {
-    const given = textsOfPart(part);
-    const mine = left.slice(at, at + given.length);
-    at += given.length;
-    return isSame(mine, given) ? part : withPartTexts(part, mine, role);
-  });
-}
-
-function withPartTexts(part: Part, texts: readonly string[], role: Message['role']): Part {
-  switch (part.type) {
-    case 'text':
-      // Metadata of the application's own messages is not ours to remove.
-      return { ...(role === 'user' ? part : withoutMetadata(part)), text: texts[0]! };
-    case 'thinking':
-      return withheldThinking(part, texts[0]!);
-    case 'tool-call': {
-      const read = readArguments(part.arguments);
-      const made = read ? JSON.stringify(withTexts(read.args, texts)) : texts[0]!;
-      return { ...withoutMetadata(part), arguments: made };
-    }
-    case 'provider':
-      return { ...withoutMetadata(part), value: withTexts(asJson(part.value), texts) };
-    default:
-      return part;
-  }
-}
-
-/** A judge replaced all text of the message. Calls stay, because their results need them. */
-function rewrittenContent(message: Message, text: string): readonly Part[] {
-  let rest = text;
-  const content = message.content.flatMap((part): Part | readonly Part[] => {
-    if (part.type === 'thinking' || part.type === 'provider') return [];
-    if (part.type === 'tool-call') return { ...withoutMetadata(part), arguments: '{}' };
-    if (part.type !== 'text') return part;
-    const made = withPartTexts(part, [rest], message.role);
-    rest = '';
-    return made;
-  });
-  return rest === '' ? content : [{ type: 'text', text: rest }, ...content];
-}
-
-/** Thinking with other text. The signature was for the old text, so this can't be sent back. */
-export function withheldThinking(part: ThinkingContent, text: string): ThinkingContent {
-  const { signature: _, ...rest } = withoutMetadata(part);
-  return { ...rest, text, redacted: true };
-}
-
-/** A provider's metadata describes the block as it was, and may quote it. */
-export function withoutMetadata<P extends Part>({ metadata: _, ...part }: P): Omit<P, 'metadata'> {
-  return part;
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
 import { AlliumError, hasOnly, shown } from '../lib/errors.js';
 import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
-import type { PlannedGuard } from '../protocol/plan.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
 import { isRequest } from '../protocol/store.js';
 
 /** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */

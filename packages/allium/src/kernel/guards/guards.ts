@@ -9,13 +9,13 @@ import {
   SeamCall,
 } from '../context/context.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
-import { type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { isSame, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
 import { type Message, NOTHING } from '../messages/messages.js';
 import { type Asking, asking } from '../protocol/asking.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/guard.js';
-import type { PlannedGuard } from '../protocol/plan.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
 import { isControl } from '../protocol/signals.js';
 import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
 import { type Refusal, refuse, refuses, replaced, report, tell } from './refusal.js';
@@ -232,10 +232,6 @@ function cut(pieces: Text, text: string, spans: readonly Span[], planned: Planne
     start = end;
     return out + text.slice(position, end);
   });
-}
-
-export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
-  return list.length === given.length && list.every((item, i) => item === given[i]);
 }
 
 export function spansOf(

@@ -1,8 +1,8 @@
 /** What comes of what a guard found: it is reported, and refused where the guard's action says so. */
 
 import { type Context, ModelSeam } from '../context/context.js';
-import type { Finding, Guard, GuardPoint, GuardVerdict, Span } from '../protocol/guard.js';
-import type { PlannedGuard } from '../protocol/plan.js';
+import type { Finding, GuardPoint, GuardVerdict, Span } from '../protocol/guard.js';
+import type { Guard, PlannedGuard } from '../protocol/middleware.js';
 import { type ControlSignal, RestartTurn, StopRun } from '../protocol/signals.js';
 
 export interface Refusal {

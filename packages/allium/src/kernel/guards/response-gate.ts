@@ -2,21 +2,15 @@
 
 import type { Context } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
-import { asJson, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { asJson, isSame, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { readable, withheldThinking, withoutMetadata } from '../messages/content-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/guard.js';
-import type { GuardTable, PlannedGuard } from '../protocol/plan.js';
+import type { GuardTable, PlannedGuard } from '../protocol/middleware.js';
 import { isControl } from '../protocol/signals.js';
 import { heldTo, judgeArguments, remember } from './call-verdicts.js';
-import {
-  readable,
-  redactValue,
-  withCleanMetadata,
-  withContent,
-  withheldThinking,
-  withoutMetadata,
-} from './content-guards.js';
-import { isSame, judge, latching, skipOrThrow, spansOf } from './guards.js';
+import { redactValue, withCleanMetadata, withContent } from './content-guards.js';
+import { judge, latching, skipOrThrow, spansOf } from './guards.js';
 import { JoinedText, type MakeStages } from './joined-text.js';
 import { SpanStage } from './redact-stream.js';
 import { refuses, replaced, stopFor, tell } from './refusal.js';

@@ -4,11 +4,11 @@
  */
 
 import type { Context, ToolContext } from '../context/context.js';
-import { asJson, textsIn, withTexts } from '../lib/json-texts.js';
-import type { RestoreContext, Span } from '../protocol/guard.js';
-import type { Plan, PlannedGuard } from '../protocol/plan.js';
+import { asJson, isSame, textsIn, withTexts } from '../lib/json-texts.js';
+import type { Span } from '../protocol/guard.js';
+import type { Plan, PlannedGuard, RestoreContext } from '../protocol/middleware.js';
 import { merged, normalise } from './guard-returns.js';
-import { isSame, skipOrThrow } from './guards.js';
+import { skipOrThrow } from './guards.js';
 
 /** The arguments that a tool is called with; the same value if nothing in it is a placeholder. */
 export function originalArguments(ctx: ToolContext, raw: unknown = ctx._input.raw): unknown {

@@ -7,8 +7,9 @@ import { isJson } from '../lib/frozen-json.js';
 import { asJson, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
-import type { Guard, GuardPoint } from '../protocol/guard.js';
-import type { Stop } from '../protocol/result.js';
+import type { GuardPoint } from '../protocol/guard.js';
+import type { Guard } from '../protocol/middleware.js';
+import type { Stop } from '../protocol/stop.js';
 import { redactTexts } from './content-guards.js';
 import { toldError } from './guards.js';
 

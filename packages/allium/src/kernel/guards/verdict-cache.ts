@@ -6,8 +6,8 @@
 import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
 import type { CallVerdict, CallVerdicts, RunPort, Stage } from '../context/run-port.js';
 import { deepFreeze, type ModelResponse } from '../messages/messages.js';
+import type { ToolResult } from '../messages/tool-result.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { ToolResult } from '../protocol/tool-result.js';
 import { transformed } from '../stream/transforms.js';
 import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';

@@ -5,7 +5,7 @@ import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf, type Flaw, toJson } from '../lib/frozen-json.js';
 import { describeIssues } from '../messages/standard-schema.js';
 import { takes } from '../protocol/asking.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
 import type { Decision, Entry, PendingRequest, Posted } from '../protocol/store.js';
 
 const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {

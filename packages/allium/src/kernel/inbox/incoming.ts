@@ -18,7 +18,7 @@ import {
   userMessage,
 } from '../messages/messages.js';
 import * as rules from '../plan/rules.js';
-import type { Plan, PlannedGuard } from '../protocol/plan.js';
+import type { Plan, PlannedGuard } from '../protocol/middleware.js';
 import { isKernelStop, StopRun } from '../protocol/signals.js';
 import type { Awaitable, EntryBody, EntryDraft } from '../protocol/store.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';

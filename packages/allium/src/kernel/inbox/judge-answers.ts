@@ -4,7 +4,7 @@ import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
 import { textOf, userMessage } from '../messages/messages.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Answer } from './answers.js';
 import type { Due } from './inbox.js';

@@ -10,7 +10,7 @@ import { latching } from '../guards/guards.js';
 import { stopFor } from '../guards/refusal.js';
 import { Scope } from '../lib/scope.js';
 import type { Message } from '../messages/messages.js';
-import type { PlannedGuard } from '../protocol/plan.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
 import { controlKind } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { InboxRun } from './inbox-run.js';

@@ -1,7 +1,8 @@
 /** Posting to the inbox of a session, and hearing of it: at once in this process, with a look now and then in others. */
 import { BoundedStore } from '../journal/bounded-store.js';
 import type { Clock } from '../lib/clock.js';
-import type { InboxItem, Store } from '../protocol/store.js';
+import { storeFailed } from '../lib/errors.js';
+import type { Awaitable, InboxItem, Store } from '../protocol/store.js';
 
 type Listeners = Map<string, Set<() => unknown>>;
 
@@ -11,6 +12,15 @@ const listening = new WeakMap<Store, Listeners>();
 export async function post(store: Store, sessionId: string, item: InboxItem): Promise<void> {
   await store.post(sessionId, item);
   for (const listener of [...(listening.get(ownOf(store))?.get(sessionId) ?? [])]) listener();
+}
+
+/** Asks the store from outside a run. If it fails, the error says that it was the store. */
+export async function reached<T>(ask: () => Awaitable<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw storeFailed(error);
+  }
 }
 
 /** How often the inbox is looked at for what other processes post. */

@@ -9,8 +9,8 @@ import {
   UsageTotal,
 } from '../messages/messages.js';
 import { type Limits, limitsFromJson } from '../protocol/limits.js';
-import type { Stop, StoppingReason } from '../protocol/result.js';
 import type { CellHolder } from '../protocol/state.js';
+import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
 
 /** An assistant message whose calls are not all answered yet. */

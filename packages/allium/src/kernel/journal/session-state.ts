@@ -97,20 +97,9 @@ export class SessionState implements CellHolder {
           value: entry.value,
         });
         return;
-      case 'request': {
-        const run = this.running(entry);
-        if (run.requests === NO_REQUESTS) run.requests = new Map();
-        for (const id of entry.replaces ?? NOTHING) run.requests.delete(id);
-        run.requests.set(entry.request.id, entry.request);
-        // A tool that asks has done nothing yet. It begins anew after the answer, and is in doubt only from then on.
-        const { notBegun = NOTHING, request } = entry;
-        if (run.batch) {
-          const { callId } = request;
-          run.batch.started = run.batch.started.filter((id) => id !== callId && !notBegun.includes(id));
-          run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
-        }
+      case 'request':
+        ask(this.running(entry), entry);
         return;
-      }
       case 'answer': {
         const run = this.running(entry);
         this.allowed = allowing(this.allowed, run.requests.get(entry.requestId), entry.decision, entry.at);
@@ -122,7 +111,6 @@ export class SessionState implements CellHolder {
         decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
       case 'usage':
-        // It may have no tokens: some calls don't tell what they used.
         this.spend(this.running(entry), entry.usage, entry.costUsd);
         return;
       case 'active':
@@ -142,9 +130,9 @@ export class SessionState implements CellHolder {
         this.ended = entry;
         return;
       default:
-        throw new AlliumError(
-          'SESSION_CORRUPT',
-          `Session "${this.sessionId}" holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
+        throw corrupt(
+          this,
+          `holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
         );
     }
   }
@@ -193,16 +181,12 @@ export class SessionState implements CellHolder {
   private finished(run: OpenRun, { message, terminate, stop }: EntryBody & { type: 'tool_finished' }): void {
     const { batch } = run;
     run.stop ??= stop;
-    if (!batch)
-      throw new AlliumError(
-        'SESSION_CORRUPT',
-        `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which nobody made.`,
-      );
+    if (!batch) throw corrupt(this, `holds a result for call "${message.toolCallId}", which nobody made.`);
     const place = batch.calls.findIndex((call) => call.id === message.toolCallId);
     if (place < 0 || batch.results[place])
-      throw new AlliumError(
-        'SESSION_CORRUPT',
-        `Session "${this.sessionId}" holds a result for call "${message.toolCallId}", which was not made or is answered.`,
+      throw corrupt(
+        this,
+        `holds a result for call "${message.toolCallId}", which was not made or is answered.`,
       );
     batch.results[place] = message;
     if (terminate) batch.terminating++;
@@ -218,6 +202,7 @@ export class SessionState implements CellHolder {
     if (run.requests.size > 0) run.requests.clear();
   }
 
+  /** Usage may have no tokens: some calls don't tell what they used. */
   private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
     if (usage === NO_USAGE) return;
     run.usage.add(usage);
@@ -233,11 +218,23 @@ export class SessionState implements CellHolder {
 
   private running(entry: EntryBody & { runId?: string }): OpenRun {
     if (this.open && this.open.runId === entry.runId) return this.open;
-    throw new AlliumError(
-      'SESSION_CORRUPT',
-      `Session "${this.sessionId}" holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`,
-    );
+    throw corrupt(this, `holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`);
   }
+}
+
+/** A question is asked. Its tool has done nothing yet: it starts again after the answer, and is in doubt only then. */
+function ask(run: OpenRun, { request, replaces, notBegun = NOTHING }: EntryBody & { type: 'request' }): void {
+  if (run.requests === NO_REQUESTS) run.requests = new Map();
+  for (const id of replaces ?? NOTHING) run.requests.delete(id);
+  run.requests.set(request.id, request);
+  if (!run.batch) return;
+  const { callId } = request;
+  run.batch.started = run.batch.started.filter((id) => id !== callId && !notBegun.includes(id));
+  run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
+}
+
+function corrupt({ sessionId }: SessionState, what: string): AlliumError {
+  return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what}`);
 }
 
 /** Adds costs. An unknown cost makes the sum unknown. */
@@ -320,9 +317,9 @@ function isSame(
 /** Applies an entry that was read. */
 export function takeIn(state: SessionState, entry: Entry): void {
   if (entry.seq !== state.seq + 1)
-    throw new AlliumError(
-      'SESSION_CORRUPT',
-      `Session "${state.sessionId}" goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`,
+    throw corrupt(
+      state,
+      `goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`,
     );
   state.seq = entry.seq;
   state.last = entry;

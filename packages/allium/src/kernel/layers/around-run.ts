@@ -7,12 +7,11 @@ import { Scope, untilAborted } from '../lib/scope.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import { runHook } from './before-after.js';
-import { save, takeResult, wrongReturn } from './layer.js';
-import type { Onion } from './onion.js';
+import { type Inward, save, takeResult, wrongReturn } from './layer.js';
 
 type Failure = { readonly error: unknown } | undefined;
 
-export async function aroundRun(onion: Onion, layer: Layer, i: number, ctx: RunContext): Promise<unknown> {
+export async function aroundRun(onion: Inward, layer: Layer, i: number, ctx: RunContext): Promise<unknown> {
   let failure: Failure;
   let inner: RunContext | undefined;
   try {

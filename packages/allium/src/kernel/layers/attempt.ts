@@ -6,12 +6,10 @@ import { AlliumError, isRecord, isThenable, shown } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
 import { Scope } from '../lib/scope.js';
 import { type Fields, wrongField } from '../lib/shapes.js';
-import type { Seam } from '../protocol/middleware.js';
-import type { Layer } from '../protocol/plan.js';
+import type { Layer, Seam } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import { ignore, seenBy } from './layer.js';
-import type { Onion } from './onion.js';
+import { type Inward, ignore, seenBy } from './layer.js';
 
 export const MAX_INWARD = 100;
 
@@ -31,7 +29,7 @@ export class Attempt extends Scope {
   constructor(
     private readonly layer: Layer,
     readonly outer: LayerContext,
-    onion: Onion,
+    onion: Inward,
     i: number,
     private readonly all: Attempt[],
     override?: Override,
@@ -97,7 +95,7 @@ export class Attempt extends Scope {
   }
 }
 
-function goIn(onion: Onion, i: number, ctx: LayerContext): Promise<unknown> {
+function goIn(onion: Inward, i: number, ctx: LayerContext): Promise<unknown> {
   try {
     const work = onion.enter(i, ctx);
     // An answer that is there at once must not hide that somebody forgot to await it.

@@ -4,12 +4,11 @@ import type { LayerContext, ModelContext, ToolContext } from '../context/context
 import { AlliumError, isThenable } from '../lib/errors.js';
 import type { Layer } from '../protocol/plan.js';
 import type { Awaitable } from '../protocol/store.js';
-import { save, seenBy, takeResult, undone, wrongReturn } from './layer.js';
-import type { Onion } from './onion.js';
+import { type Inward, save, seenBy, takeResult, undone, wrongReturn } from './layer.js';
 
 /** Runs consecutive pairs, from layer `start` on, around what is inside them. Waits only for hooks that wait. */
 export async function runPairs(
-  onion: Onion,
+  onion: Inward,
   start: number,
   outer: ModelContext | ToolContext,
 ): Promise<unknown> {

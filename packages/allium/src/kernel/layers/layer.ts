@@ -5,12 +5,19 @@ import { toldError } from '../guards/guards.js';
 import { AlliumError, type Attribution, isRecord, shown } from '../lib/errors.js';
 import { lackOf, lackOfMessages } from '../messages/message-input.js';
 import { deepFreeze } from '../messages/messages.js';
+import { asToolResult } from '../messages/tool-result.js';
 import type { Layer } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
-import { STOP_REASONS } from '../protocol/result.js';
 import { isControl } from '../protocol/signals.js';
+import { STOP_REASONS } from '../protocol/stop.js';
 import type { Awaitable } from '../protocol/store.js';
-import { asToolResult } from '../protocol/tool-result.js';
+
+/** The layers of a seam, as one of them sees them: it goes in to those further inside. */
+export interface Inward {
+  readonly layers: readonly Layer[];
+  /** Goes in at layer `i`. Comes out with the result, which is also in `ctx.result`, or throws. */
+  enter(i: number, ctx: LayerContext): Awaitable<unknown>;
+}
 
 /** A hook failed. Undoes what it assigned and returns if it fails open; otherwise throws its error. */
 export function undone(

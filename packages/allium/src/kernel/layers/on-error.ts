@@ -6,11 +6,10 @@ import { AlliumError, attribute, shown } from '../lib/errors.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl, RestartTurn } from '../protocol/signals.js';
 import { Attempt, refuseRepeat } from './attempt.js';
-import { ignore, undone } from './layer.js';
-import type { Onion } from './onion.js';
+import { type Inward, ignore, undone } from './layer.js';
 
 /** Runs what is further in, and again as long as `onError` wants to. */
-export async function runCatch(onion: Onion, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
+export async function runCatch(onion: Inward, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
   const attempts: Attempt[] = [];
   for (;;) {
     const attempt = new Attempt(layer, ctx, onion, i + 1, attempts);

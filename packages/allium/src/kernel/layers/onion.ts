@@ -1,10 +1,12 @@
 /** The onion. A middleware is compiled into up to four layers: process, a before/after pair, wrap, and its catch. */
 
 import type { LayerContext } from '../context/context.js';
-import type { Layer, Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
+import type { Layer } from '../protocol/plan.js';
 import type { Awaitable } from '../protocol/store.js';
 import { aroundRun } from './around-run.js';
 import { runPairs } from './before-after.js';
+import type { Inward } from './layer.js';
 import { runCatch } from './on-error.js';
 import { runWrap } from './run-wrap.js';
 
@@ -14,13 +16,12 @@ export interface ComposedPlan extends Plan {
 }
 
 /** The layers of a seam and what is inside them. It holds nothing of a call, so one serves every call of a plan. */
-export class Onion {
+export class Onion implements Inward {
   constructor(
     readonly layers: readonly Layer[],
     private readonly final: (ctx: any) => Awaitable<unknown>,
   ) {}
 
-  /** Goes in at layer `i`. Comes out with the result, which is also in `ctx.result`, or throws. */
   enter(i: number, ctx: LayerContext): Awaitable<unknown> {
     const layer = this.layers[i];
     const { ended } = ctx._call;

@@ -6,10 +6,9 @@ import { supervised } from '../lib/scope.js';
 import type { Layer } from '../protocol/plan.js';
 import { Aborted, isControl } from '../protocol/signals.js';
 import { Attempt, badOverride, MAX_INWARD, type Override, refuseRepeat } from './attempt.js';
-import { ignore, save, takeResult, undone } from './layer.js';
-import type { Onion } from './onion.js';
+import { type Inward, ignore, save, takeResult, undone } from './layer.js';
 
-export async function runWrap(onion: Onion, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
+export async function runWrap(onion: Inward, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
   const undo = save(layer, ctx);
   const wrap = new Wrap(onion, layer, i, ctx);
   try {
@@ -34,7 +33,7 @@ class Wrap {
   private refused: unknown;
 
   constructor(
-    private readonly onion: Onion,
+    private readonly onion: Inward,
     private readonly layer: Layer,
     private readonly i: number,
     private readonly ctx: LayerContext,

@@ -257,3 +257,8 @@ export function asJson(value: unknown, replacer?: (key: string, value: unknown) 
     return undefined;
   }
 }
+
+/** Are these the same items in the same order? */
+export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
+  return list.length === given.length && list.every((item, i) => item === given[i]);
+}

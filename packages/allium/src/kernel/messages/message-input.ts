@@ -5,6 +5,7 @@ import {
   type AssistantMessage,
   deepFreeze,
   FINISH_REASONS,
+  freezeMessage,
   isFrozenMessage,
   type Message,
   type MessageInput,
@@ -144,6 +145,12 @@ export function lackOfJson(message: Pick<Message, 'content'>): string | undefine
       if (field !== 'content' && unwritable(value) !== undefined)
         return `a \`${field}\` that can be written as JSON`;
   return undefined;
+}
+
+/** What a caller said, as messages of our own. */
+export function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
+  if (typeof input === 'string') return [freezeMessage(userMessage(input))];
+  return toMessages(input).map(ownMessage);
 }
 
 /** A frozen copy of a message from outside. The caller may go on changing its own; all of the copy can be journaled. */

@@ -1,5 +1,5 @@
 import type { AssistantMessage } from '../messages/messages.js';
-import type { Stop } from '../protocol/result.js';
+import type { Stop } from '../protocol/stop.js';
 import type { ModelRun } from './model-run.js';
 
 const FINAL: Stop = Object.freeze({ reason: 'final' });

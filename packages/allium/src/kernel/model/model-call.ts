@@ -2,7 +2,7 @@
 
 import { noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
-import { admit, type Hold, note } from '../context/usage-meters.js';
+import { admit, note } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
 import { attribute } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
@@ -14,6 +14,7 @@ import {
   type Usage,
 } from '../messages/messages.js';
 import { type ModelPart, type ModelSettings, modelName, type Price } from '../messages/model.js';
+import type { Hold } from '../protocol/meter.js';
 import { isControl } from '../protocol/signals.js';
 import { Assembler, toldInPart } from '../stream/assemble.js';
 import { type Stages, stagesOf } from '../stream/transforms.js';

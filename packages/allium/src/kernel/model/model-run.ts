@@ -1,14 +1,14 @@
 /** What model calls need of a run. */
 
 import type { ModelContext, ModelSeam } from '../context/context.js';
-import type { RequestParts } from '../context/model-context.js';
+import type { RequestParts } from '../context/run-port.js';
 import type { LiveMessage } from '../events/live-message.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { Expense } from '../journal/journal.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import type { Usage } from '../messages/messages.js';
 import type { Price } from '../messages/model.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
 import type { Tool } from '../protocol/tool.js';
 import type { Budget, Reservation } from './budget.js';
 import type { Breather } from './model-stream.js';

@@ -3,8 +3,8 @@ import { AlliumError, nearest, shown } from '../lib/errors.js';
 import { FOREIGN_HOOKS, foreignName } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
-import type { Guard, GuardPoint } from '../protocol/guard.js';
-import { LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
+import type { GuardPoint } from '../protocol/guard.js';
+import { type Guard, LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
 import { RULES } from './rules.js';
 import { RESUME_OPTIONS } from './run-options.js';
 

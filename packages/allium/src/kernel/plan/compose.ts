@@ -7,16 +7,16 @@ import * as kinds from '../lib/kinds.js';
 import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import type { ToolSpec } from '../messages/model.js';
 import type { GuardPoint } from '../protocol/guard.js';
-import { LAYER_HOOKS, type Middleware, type MiddlewareList, type Seam } from '../protocol/middleware.js';
-import type {
-  GuardTable,
-  Layer,
-  Plan,
-  PlannedGuard,
-  PlannedHook,
-  PlannedMiddleware,
-  RuleHook,
-} from '../protocol/plan.js';
+import {
+  type GuardTable,
+  LAYER_HOOKS,
+  type Middleware,
+  type MiddlewareList,
+  type Plan,
+  type PlannedGuard,
+  type PlannedMiddleware,
+} from '../protocol/middleware.js';
+import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
 import type { StateCell } from '../protocol/state.js';
 import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
 import { checkMembers, POINTS } from './check-middleware.js';

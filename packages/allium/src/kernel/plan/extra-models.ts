@@ -2,7 +2,7 @@
 
 import { AlliumError, shown } from '../lib/errors.js';
 import type { Model } from '../messages/model.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
 
 /** A model, and the middleware that may call it. */
 export interface ExtraModel {

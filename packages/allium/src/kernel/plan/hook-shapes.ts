@@ -5,12 +5,12 @@ import * as kinds from '../lib/kinds.js';
 import { isOf, type Kind } from '../lib/shapes.js';
 import { lackOf, lackOfMessages } from '../messages/message-input.js';
 import type { Message, ToolCall } from '../messages/messages.js';
-import type { ToolResultPatch, TurnAction } from '../protocol/middleware.js';
+import { isResultContent, type ToolResultPatch } from '../messages/tool-result.js';
+import type { TurnAction } from '../protocol/middleware.js';
 import type { RuleHook } from '../protocol/plan.js';
-import { STOPPING } from '../protocol/result.js';
+import { STOPPING } from '../protocol/stop.js';
 import { isRequest } from '../protocol/store.js';
 import { isTool } from '../protocol/tool.js';
-import { isResultContent } from '../protocol/tool-result.js';
 
 interface Shape {
   /** Completes "Return …". */

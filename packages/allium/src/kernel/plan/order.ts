@@ -1,7 +1,7 @@
 /** Checks what middleware say about their place in the list. Nothing is re-sorted. */
 
 import { AlliumError } from '../lib/errors.js';
-import type { PlannedMiddleware } from '../protocol/plan.js';
+import type { PlannedMiddleware } from '../protocol/middleware.js';
 
 /** `by` says that `outer` must stand before `inner` in the list. */
 interface Constraint {

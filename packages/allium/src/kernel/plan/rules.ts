@@ -1,9 +1,9 @@
 /** The decision hooks and their composition rules: a table, and one small function per rule. */
 
 import type { ModelContext, RunContext, SeamCall, ToolContext, TurnContext } from '../context/context.js';
-import type { RequestParts } from '../context/model-context.js';
 import { noteAssigned } from '../context/request-changes.js';
 import { checkRequest, frozenMessages } from '../context/request-checks.js';
+import type { RequestParts } from '../context/run-port.js';
 import { takeResult } from '../layers/layer.js';
 import { AlliumError } from '../lib/errors.js';
 import {
@@ -13,13 +13,13 @@ import {
   NOTHING,
   type ToolCall,
 } from '../messages/messages.js';
+import { patched, type ToolResult, type ToolResultPatch } from '../messages/tool-result.js';
 import { type Asking, asking } from '../protocol/asking.js';
-import type { AcceptVerdict, ToolResultPatch, TurnAction } from '../protocol/middleware.js';
+import type { AcceptVerdict, TurnAction } from '../protocol/middleware.js';
 import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
-import type { Stop, StoppingReason } from '../protocol/result.js';
+import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { Request } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { patched, type ToolResult } from '../protocol/tool-result.js';
 import { ask } from './ask-hook.js';
 
 export const RULES = {

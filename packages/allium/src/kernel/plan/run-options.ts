@@ -5,9 +5,8 @@ import { FOREIGN_RUN } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
 import { MODEL_SETTINGS } from '../messages/model.js';
-import type { GenerateRequest } from '../protocol/contexts.js';
+import type { DeclaredOptions, GenerateRequest } from '../protocol/contexts.js';
 import { LIMITS } from '../protocol/limits.js';
-import type { DeclaredOptions } from '../protocol/run-options.js';
 
 const mode = kinds.oneOf('all', 'one');
 export const QUEUE_MODES: Kind = kinds.shape({ steering: mode, followUps: mode });

@@ -3,8 +3,7 @@
 import { isPlain } from '../lib/frozen-json.js';
 import { canonical, hash } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
-import type { Middleware } from '../protocol/middleware.js';
-import type { Plan, PlannedMiddleware } from '../protocol/plan.js';
+import type { Middleware, Plan, PlannedMiddleware } from '../protocol/middleware.js';
 
 /** Who each of them is, by its name in the plan. Only middleware that share a name and own state of runs are in it. */
 export type Twins = Readonly<Record<string, string>>;

@@ -13,20 +13,23 @@ import type {
   Usage,
 } from '../messages/messages.js';
 import type { Model, ModelSettings, StreamTransform } from '../messages/model.js';
-import type { Seam } from './middleware.js';
-import type { Plan } from './plan.js';
-import type { RunResult, StoppingReason } from './result.js';
-import type { DeclaredOptions } from './run-options.js';
+import type { ToolResult } from '../messages/tool-result.js';
+import type { Plan } from './middleware.js';
+import type { Seam } from './plan.js';
+import type { RunResult } from './result.js';
 import type { StateAccess } from './state.js';
+import type { StoppingReason } from './stop.js';
 import type { Awaitable, Decision, Request } from './store.js';
 import type { Tool } from './tool.js';
-import type { ToolResult } from './tool-result.js';
 
 /** The agent whose run it is. The room of agents, which is above, makes it the whole `Agent` (`agent/agent.ts`). */
 export interface RunningAgent {
   readonly name: string;
   readonly clock: Clock;
 }
+
+/** Options of a run that belong to middleware, by name. */
+export type DeclaredOptions = Readonly<Record<string, unknown>>;
 
 /** What every context has. */
 export interface Context {

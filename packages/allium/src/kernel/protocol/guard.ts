@@ -1,10 +1,9 @@
-/** What guards declare, are given and return. */
+/** What guards are given, and what they return. */
 
 import { invalidOption } from '../lib/errors.js';
 import type { FileContent, ImageContent, Message, ModelResponse, ToolCall } from '../messages/messages.js';
-import type { Context } from './contexts.js';
-import type { Awaitable, Request } from './store.js';
-import type { ToolResult } from './tool-result.js';
+import type { ToolResult } from '../messages/tool-result.js';
+import type { Request } from './store.js';
 
 /** Where a guard judges. `output` is response text; `final` the text of an answer that asks for no tool. */
 export type GuardPoint = 'input' | 'request' | 'output' | 'thinking' | 'tool-args' | 'tool-result' | 'final';
@@ -82,65 +81,4 @@ export interface GuardVerdict extends Finding {
   /** Of a span: its place in the text that this guard was shown. Several texts count as joined by a line break. */
   readonly start?: number;
   readonly end?: number;
-}
-
-/**
- * Judges text and calls at fixed points, wherever its middleware stands in the list.
- *
- * Contract: `find` is pure and looks only at the text it is given; it may be called again with more text.
- * What it throws means nothing more is released (or, with `onFail: 'open'`, that this guard is skipped).
- */
-export interface Guard {
-  readonly on: readonly GuardPoint[];
-  /** @default 'full' */
-  readonly hold?: Window | 'full';
-  /** `ctx.from`: matches that begin before it are already decided and are ignored. */
-  find?(text: string, ctx: GuardContext): readonly Span[];
-  /** Judges the whole text or call, once it is complete. */
-  judge?(subject: GuardSubject, ctx: GuardContext): Awaitable<Verdict | void>;
-  /**
-   * What a span means: `redact` cuts it, `block` refuses the whole, `stop` ends the run, `warn` only reports. `feedback`,
-   * for what the model answered, discards the response, tells the model why and asks it again. @default 'redact'
-   */
-  readonly action?: GuardAction;
-  /** How often the model is asked again in a turn, all guards together, before `feedback` refuses like `block`. @default 2 */
-  readonly maxFeedback?: number;
-  /**
-   * Judges what a run is started with beside the first model call, not before it. Nothing of the answer is shown, written or
-   * run before it has spoken; a refusal aborts the call. For a `judge` on `['input']` that calls a model. @default false
-   */
-  readonly parallel?: boolean;
-  /** Stands where a span was cut. @default '[redacted]' */
-  readonly replacement?: string;
-  /** Gives back what it replaced by placeholders, to those who may have it. */
-  readonly restore?: Restore;
-}
-
-/**
- * Originals for placeholders. A tool is called with them in its first parameter; whoever reads the answer may be shown
- * them. History, journal, observers, layers, hooks, approvals and models keep the placeholders.
- *
- * Contract: `find` returns spans of placeholders that were really issued, each with its original as `replacement`; whatever
- * else looks like one stays text. It may be called again with more text.
- */
-export interface Restore {
-  find(text: string, ctx: RestoreContext): readonly Span[];
-  /**
-   * Restores the answer for the caller of a run too: in events of `stream()`, `result.text` and `result.output`; not in a
-   * sub-agent, whose caller is a model. As long as the longest placeholder.
-   */
-  readonly answer?: Window;
-}
-
-export interface RestoreContext {
-  readonly for: 'tool' | 'answer';
-  /** The name of the tool that is to be called. */
-  readonly tool?: string;
-  readonly context: Context;
-}
-
-export interface GuardContext {
-  readonly point: GuardPoint;
-  readonly from: number;
-  readonly context: Context;
 }

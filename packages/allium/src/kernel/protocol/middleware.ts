@@ -1,18 +1,17 @@
-/** The one interface of middleware. Every member is optional; the kernel calls only what is defined. */
+/** The one interface of middleware, and the plan that a list of them is composed into. */
 
-import type { Message, ModelResponse, ToolCall, ToolContent } from '../messages/messages.js';
-import type { Model } from '../messages/model.js';
-import type { ModelContext, RunContext, ToolContext, TurnContext } from './contexts.js';
-import type { Guard } from './guard.js';
-import type { Plan } from './plan.js';
-import type { RunResult, StoppingReason } from './result.js';
+import type { Message, ModelResponse, ToolCall } from '../messages/messages.js';
+import type { Model, ToolSpec } from '../messages/model.js';
+import type { ToolResult, ToolResultPatch } from '../messages/tool-result.js';
+import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from './contexts.js';
+import type { GuardAction, GuardPoint, GuardSubject, Span, Verdict, Window } from './guard.js';
+import type { Layer, PlannedHook, RuleHook, Seam } from './plan.js';
+import type { RunResult } from './result.js';
 import type { StateCell } from './state.js';
+import type { StoppingReason } from './stop.js';
 import type { Awaitable, Request } from './store.js';
 import type { Tool } from './tool.js';
-import type { ToolResult } from './tool-result.js';
-
-/** Where layers wrap. */
-export type Seam = 'run' | 'model' | 'tool';
+import type { Hazard } from './traits.js';
 
 /** Goes inward. Each call is an attempt of its own, in its own fork of the context. */
 export type Next<Result, Override> = (override?: Override) => Promise<Result>;
@@ -46,14 +45,7 @@ export type ToolVerdict =
   /** The call is answered without being run. */
   | { readonly result: unknown };
 
-export interface ToolResultPatch {
-  readonly content?: string | readonly ToolContent[];
-  /** `null` clears. */
-  readonly details?: unknown;
-  readonly isError?: boolean;
-  readonly terminate?: boolean;
-}
-
+/** Every member is optional; the kernel calls only what is defined. */
 export interface Middleware {
   /** Needed when it owns session state and appears twice. */
   readonly name?: string;
@@ -147,6 +139,67 @@ export interface Middleware {
   readonly guard?: Guard;
 }
 
+/**
+ * Judges text and calls at fixed points, wherever its middleware stands in the list.
+ *
+ * Contract: `find` is pure and looks only at the text it is given; it may be called again with more text.
+ * What it throws means nothing more is released (or, with `onFail: 'open'`, that this guard is skipped).
+ */
+export interface Guard {
+  readonly on: readonly GuardPoint[];
+  /** @default 'full' */
+  readonly hold?: Window | 'full';
+  /** `ctx.from`: matches that begin before it are already decided and are ignored. */
+  find?(text: string, ctx: GuardContext): readonly Span[];
+  /** Judges the whole text or call, once it is complete. */
+  judge?(subject: GuardSubject, ctx: GuardContext): Awaitable<Verdict | void>;
+  /**
+   * What a span means: `redact` cuts it, `block` refuses the whole, `stop` ends the run, `warn` only reports. `feedback`,
+   * for what the model answered, discards the response, tells the model why and asks it again. @default 'redact'
+   */
+  readonly action?: GuardAction;
+  /** How often the model is asked again in a turn, all guards together, before `feedback` refuses like `block`. @default 2 */
+  readonly maxFeedback?: number;
+  /**
+   * Judges what a run is started with beside the first model call, not before it. Nothing of the answer is shown, written or
+   * run before it has spoken; a refusal aborts the call. For a `judge` on `['input']` that calls a model. @default false
+   */
+  readonly parallel?: boolean;
+  /** Stands where a span was cut. @default '[redacted]' */
+  readonly replacement?: string;
+  /** Gives back what it replaced by placeholders, to those who may have it. */
+  readonly restore?: Restore;
+}
+
+/**
+ * Originals for placeholders. A tool is called with them in its first parameter; whoever reads the answer may be shown
+ * them. History, journal, observers, layers, hooks, approvals and models keep the placeholders.
+ *
+ * Contract: `find` returns spans of placeholders that were really issued, each with its original as `replacement`; whatever
+ * else looks like one stays text. It may be called again with more text.
+ */
+export interface Restore {
+  find(text: string, ctx: RestoreContext): readonly Span[];
+  /**
+   * Restores the answer for the caller of a run too: in events of `stream()`, `result.text` and `result.output`; not in a
+   * sub-agent, whose caller is a model. As long as the longest placeholder.
+   */
+  readonly answer?: Window;
+}
+
+export interface RestoreContext {
+  readonly for: 'tool' | 'answer';
+  /** The name of the tool that is to be called. */
+  readonly tool?: string;
+  readonly context: Context;
+}
+
+export interface GuardContext {
+  readonly point: GuardPoint;
+  readonly from: number;
+  readonly context: Context;
+}
+
 /** Anything `middleware:` accepts: middleware, pipelines and nested lists, flattened in order. */
 export type MiddlewareList = { readonly layers: MiddlewareList } | readonly (Middleware | MiddlewareList)[];
 
@@ -167,30 +220,46 @@ export const LAYER_HOOKS = {
   tool: { wrap: 'wrapTool', before: 'beforeTool', after: 'afterTool' },
 } as const satisfies Record<Seam, Record<'wrap' | 'before' | 'after', keyof Middleware>>;
 
-/** The traits `explain()` knows. Others are allowed and ignored. */
-export const TRAITS = {
-  caches: 'answers from a store instead of calling inward',
-  retries: 'calls inward again after a failure',
-  varies: 'makes the request differ from call to call',
-  transforms: 'changes the text of responses',
-  redacts: 'removes text',
-  budgets: 'counts or reserves money or tokens',
-  'times-out': 'cancels what takes too long',
-  pauses: 'does not count the time that people take',
-  switches: 'asks another model after a failure',
-  trips: 'counts failures and then refuses calls',
-  settles: 'puts a result in the place of an error',
-  keeps: 'keeps the result of a call for when it is repeated',
-  exports: 'writes content elsewhere',
-  protects:
-    'refuses or asks about what must not simply happen: no hook given to the agent replaces its own unless told to',
-  replays: 'answers from recordings and writes nothing, though it is a sink to find them by the guarded view',
-} as const;
+export interface PlannedGuard {
+  readonly name: string;
+  readonly position: number;
+  readonly guard: Guard;
+  readonly open: boolean;
+}
 
-export interface Hazard {
-  readonly id: string;
-  /** The middleware (or hook) involved, outermost first. */
-  readonly between: readonly string[];
-  readonly message: string;
-  readonly fix: string;
+export type GuardTable = Readonly<Record<GuardPoint, readonly PlannedGuard[]>>;
+
+/** A middleware in a plan, under a name that is unique there. */
+export interface PlannedMiddleware {
+  readonly name: string;
+  readonly position: number;
+  readonly middleware: Middleware;
+}
+
+export interface Plan {
+  readonly middleware: readonly PlannedMiddleware[];
+  readonly names: readonly string[];
+  readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
+  readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
+  readonly guards: GuardTable;
+  /** Guards that give originals back for placeholders. */
+  readonly restores: readonly PlannedGuard[];
+  /** Some guard looks at responses. */
+  readonly guardsResponses: boolean;
+  /** Somebody looks at responses before they are messages: layers, hooks or guards. */
+  readonly looksAtResponses: boolean;
+  /** Something decides about calls between the message and their start. */
+  readonly decidesOnCalls: boolean;
+  /** Names of run options that somebody declares. */
+  readonly runOptions: readonly string[];
+  readonly tools: readonly Tool[];
+  /** How the tools are shown to a model. */
+  readonly specs: readonly ToolSpec[];
+  readonly toolsByName: ReadonlyMap<string, Tool>;
+  /** Who is who among those that share a name and own state of runs, by name; undefined if none do. */
+  readonly twins: Readonly<Record<string, string>> | undefined;
+  /** Durable name of each declared cell. */
+  readonly cells: ReadonlyMap<StateCell<any>, string>;
+  /** Hooks given to the agent itself, and whose they replaced. */
+  readonly replaced: readonly { readonly hook: RuleHook; readonly names: readonly string[] }[];
 }

@@ -1,10 +1,7 @@
-/** What a middleware list comes to: per seam, rule and guard point only the functions that exist, in order. */
+/** The steps of a plan: hooks and layers, bound to their middleware. */
 
-import type { ToolSpec } from '../messages/model.js';
-import type { Guard, GuardPoint } from './guard.js';
-import type { Middleware, Seam } from './middleware.js';
-import type { StateCell } from './state.js';
-import type { Tool } from './tool.js';
+/** Where layers wrap. */
+export type Seam = 'run' | 'model' | 'tool';
 
 export type RuleHook =
   | 'acceptMessage'
@@ -46,48 +43,4 @@ export interface Layer {
   readonly before: ((ctx: any) => unknown) | undefined;
   readonly after: ((ctx: any) => unknown) | undefined;
   readonly onError: ((ctx: any, error: unknown) => unknown) | undefined;
-}
-
-export interface PlannedGuard {
-  readonly name: string;
-  readonly position: number;
-  readonly guard: Guard;
-  readonly open: boolean;
-}
-
-export type GuardTable = Readonly<Record<GuardPoint, readonly PlannedGuard[]>>;
-
-/** A middleware in a plan, under a name that is unique there. */
-export interface PlannedMiddleware {
-  readonly name: string;
-  readonly position: number;
-  readonly middleware: Middleware;
-}
-
-export interface Plan {
-  readonly middleware: readonly PlannedMiddleware[];
-  readonly names: readonly string[];
-  readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
-  readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
-  readonly guards: GuardTable;
-  /** Guards that give originals back for placeholders. */
-  readonly restores: readonly PlannedGuard[];
-  /** Some guard looks at responses. */
-  readonly guardsResponses: boolean;
-  /** Somebody looks at responses before they are messages: layers, hooks or guards. */
-  readonly looksAtResponses: boolean;
-  /** Something decides about calls between the message and their start. */
-  readonly decidesOnCalls: boolean;
-  /** Names of run options that somebody declares. */
-  readonly runOptions: readonly string[];
-  readonly tools: readonly Tool[];
-  /** How the tools are shown to a model. */
-  readonly specs: readonly ToolSpec[];
-  readonly toolsByName: ReadonlyMap<string, Tool>;
-  /** Who is who among those that share a name and own state of runs, by name; undefined if none do. */
-  readonly twins: Readonly<Record<string, string>> | undefined;
-  /** Durable name of each declared cell. */
-  readonly cells: ReadonlyMap<StateCell<any>, string>;
-  /** Hooks given to the agent itself, and whose they replaced. */
-  readonly replaced: readonly { readonly hook: RuleHook; readonly names: readonly string[] }[];
 }

@@ -6,9 +6,6 @@ import type { Limits } from './limits.js';
 import type { MiddlewareList } from './middleware.js';
 import type { Decision, RequestHandler } from './store.js';
 
-/** Options of a run that belong to middleware, by name. */
-export type DeclaredOptions = Readonly<Record<string, unknown>>;
-
 /** How many messages of a kind are taken in at a time: all that wait, or one, which is answered before the next. */
 export interface QueueModes {
   /** Steering, before each turn. @default 'all' */

@@ -4,9 +4,8 @@
  */
 
 import { invalidOption } from '../lib/errors.js';
-import type { StoppingReason } from './result.js';
-import { STOPPING } from './result.js';
 import type { CellWrite } from './state.js';
+import { STOPPING, type StoppingReason } from './stop.js';
 
 const CONTROL = Symbol.for('allium.control');
 

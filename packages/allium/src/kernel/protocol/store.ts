@@ -4,7 +4,7 @@ import * as kinds from '../lib/kinds.js';
 import { isOf, type Kind } from '../lib/shapes.js';
 import type { Message, ToolMessage, Usage } from '../messages/messages.js';
 import type { StoredLimits } from './limits.js';
-import type { RunStatus, Stop, StoppingReason } from './result.js';
+import type { RunStatus, Stop, StoppingReason } from './stop.js';
 
 export type Awaitable<T> = T | Promise<T>;
 

@@ -4,15 +4,20 @@ import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
 import { deepFreeze, type ToolMessage } from '../messages/messages.js';
 import type { JsonSchema } from '../messages/model.js';
 import { describeIssues, type SchemaResult, type StandardSchema } from '../messages/standard-schema.js';
+import { isMadeResult, type ToolResult, toolResult, toToolResult } from '../messages/tool-result.js';
 import type { Awaitable } from './store.js';
-import type { Tool } from './tool.js';
-import { isMadeResult, type ToolResult, toolResult, toToolResult } from './tool-result.js';
+
+/** A tool, as far as it says what it returns. */
+interface Promising<Result = any> {
+  readonly name: string;
+  readonly output?: StandardSchema<any, Result> | undefined;
+}
 
 /**
  * The result of a tool that has an `output` schema, made of what `execute` returned. The value that passed is also in
  * `details`. Of a `toolResult()` the details are checked, unless it says that the call failed.
  */
-export function checkedResult(tool: Tool, returned: unknown): Awaitable<ToolResult> {
+export function checkedResult(tool: Promising, returned: unknown): Awaitable<ToolResult> {
   const made = isMadeResult(returned) ? returned : undefined;
   if (made?.isError) return made;
   const judged = (result: SchemaResult<unknown>): ToolResult => {
@@ -26,7 +31,7 @@ export function checkedResult(tool: Tool, returned: unknown): Awaitable<ToolResu
   return result instanceof Promise ? result.then(judged) : judged(result);
 }
 
-function misfit(tool: Tool, problem: string): AlliumError {
+function misfit(tool: Promising, problem: string): AlliumError {
   return new AlliumError(
     'TOOL_OUTPUT_INVALID',
     `"${tool.name}" returned something that does not fit its \`output\` schema:\n${problem}`,
@@ -42,7 +47,7 @@ function misfit(tool: Tool, problem: string): AlliumError {
  * const forecast = toolOutput(weather, message)?.degrees;
  */
 export function toolOutput<Result>(
-  tool: Tool<any, any, Result>,
+  tool: Promising<Result>,
   message: Pick<ToolMessage, 'role' | 'toolName' | 'isError' | 'details'> | { readonly role: string },
 ): Result | undefined {
   if (!isRecord(tool) || typeof tool.name !== 'string') throw invalidOption('tool', 'what tool() made', tool);
@@ -55,7 +60,7 @@ export function toolOutput<Result>(
 const outputSchemas = new WeakMap<StandardSchema, JsonSchema | 'none'>();
 
 /** The JSON Schema of what a tool returns, if its schema can say it. */
-export function outputSchemaOf({ output }: Pick<Tool, 'output'>): JsonSchema | undefined {
+export function outputSchemaOf({ output }: Pick<Promising, 'output'>): JsonSchema | undefined {
   if (!output) return undefined;
   const known = outputSchemas.get(output) ?? shownOutput(output);
   outputSchemas.set(output, known);

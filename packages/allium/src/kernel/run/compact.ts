@@ -4,8 +4,8 @@ import { ModelContext, ModelSeam } from '../context/context.js';
 import { checkLimits } from '../context/stop-checks.js';
 import { naturalEnd } from '../model/finish-reasons.js';
 import { ask } from '../plan/ask-hook.js';
-import type { Stop } from '../protocol/result.js';
 import { controlKind } from '../protocol/signals.js';
+import type { Stop } from '../protocol/stop.js';
 import type { Run } from './run.js';
 
 /** Nobody watches the model calls that they make. */

@@ -4,10 +4,10 @@ import type { RunContext } from '../context/context.js';
 import { stopOf } from '../context/stop-checks.js';
 import { toldError } from '../guards/guards.js';
 import { codeOf, messageOf } from '../lib/errors.js';
-import type { RunResult, Stop } from '../protocol/result.js';
+import type { RunResult } from '../protocol/result.js';
 import { controlKind } from '../protocol/signals.js';
-import type { Run } from './run.js';
-import { resultOf } from './run-result.js';
+import type { Stop } from '../protocol/stop.js';
+import { type ResultRun, resultOf } from './run-result.js';
 
 /** How a run ended, and the error it failed with. */
 export interface Ended {
@@ -15,7 +15,7 @@ export interface Ended {
   readonly failure?: { readonly error: unknown };
 }
 
-export function endedBy(run: Run, error: unknown, ctx: RunContext): Ended {
+export function endedBy(run: ResultRun, error: unknown, ctx: RunContext): Ended {
   const { latched, latchedBy } = run.call;
   const stop = stopOf(error, latched === error ? latchedBy : undefined);
   if (stop) return { result: resultOf(run, 'stopped', stop) };
@@ -36,7 +36,7 @@ export function failedWith(error: unknown, ctx: RunContext): Stop {
  * Puts what there is of a result on the error that a run fails with, as `RunError` has it: a layer that catches it can tell
  * how far the run got. Not listed among its properties, and left out where the error is no object, or has a `result`.
  */
-export function carry(run: Run, error: unknown, ctx: RunContext): void {
+export function carry(run: ResultRun, error: unknown, ctx: RunContext): void {
   if (typeof error !== 'object' || error === null || stopOf(error, undefined)) return;
   try {
     if (!carried.has(error) && 'result' in error) return;

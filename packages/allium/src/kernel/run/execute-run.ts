@@ -19,9 +19,10 @@ import {
 } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
 import { NONE_DECLARED } from '../plan/run-options.js';
-import type { RunResult, RunStatus, Stop } from '../protocol/result.js';
+import type { RunResult } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
 import { Aborted, controlKind, isControl } from '../protocol/signals.js';
+import type { RunStatus, Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { endChildren, waiting } from '../tools/end-children.js';
 import { unanswered } from '../tools/unanswered.js';

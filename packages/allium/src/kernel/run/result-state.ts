@@ -5,9 +5,18 @@ import type { SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
-import type { Run } from './run.js';
 
-type Below = Pick<Run['children'], 'states'>;
+/** What the sub-agents that have ended left in their cells, by the id of their session. */
+interface Below {
+  readonly states: ReadonlyMap<string, StateReader> | undefined;
+}
+
+/** A run whose cells can be read. */
+export interface ReadableRun {
+  readonly cells: Cells;
+  readonly children: Below;
+}
+
 type Keys = ReadonlyMap<StateCell<any>, string>;
 
 const readers = new WeakMap<RunResult, StateReader>();
@@ -21,12 +30,12 @@ export function stateIn(result: RunResult): StateReader {
 }
 
 /** While the run is under way its cells are read as they are at the moment. */
-export function liveState(result: RunResult, run: Run): void {
+export function liveState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells, run.children));
 }
 
 /** From here on they stay as they are, whatever the session goes on to do. */
-export function finalState(result: RunResult, run: Run): void {
+export function finalState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells.copy(), { states: run.children.states }));
 }
 

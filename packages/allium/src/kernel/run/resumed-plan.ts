@@ -4,7 +4,7 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
 import { isByObject, recognise } from '../plan/twins.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
 
 /**
  * The plan for a run that goes on: its middleware have the names that its state is kept under. Throws unless every owner

@@ -13,7 +13,7 @@ import type { Price } from '../messages/model.js';
 import type { Budget, Reservation } from '../model/budget.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { Limits } from '../protocol/limits.js';
-import type { Plan } from '../protocol/plan.js';
+import type { Plan } from '../protocol/middleware.js';
 import type { CellChange } from '../protocol/state.js';
 import type { Awaitable, EntryDraft } from '../protocol/store.js';
 import type { RunAgent, Start } from './start.js';

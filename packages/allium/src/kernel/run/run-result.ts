@@ -1,26 +1,33 @@
 /** The result of a run under way or ended. What still grows is made when it is read. */
+
 import { RunContext as Internal } from '../context/context.js';
 import { restoredResult } from '../events/restoring-queue.js';
 import { answerRestorers } from '../guards/restore.js';
 import { toldStop } from '../guards/told-beside.js';
 import { type Due, queuedIn } from '../inbox/inbox.js';
+import type { InboxRun } from '../inbox/inbox-run.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import { invalidOption, isRecord } from '../lib/errors.js';
 import { type Message, NOTHING, textOf, type Usage } from '../messages/messages.js';
 import type { RunContext } from '../protocol/contexts.js';
-import type { Change, RunResult, RunStatus, StateReader, Stop } from '../protocol/result.js';
+import type { Change, RunResult, StateReader } from '../protocol/result.js';
+import type { RunStatus, Stop } from '../protocol/stop.js';
 import type { PendingRequest } from '../protocol/store.js';
-import { finalState, liveState, stateIn } from './result-state.js';
-import type { Run } from './run.js';
+import { finalState, liveState, type ReadableRun, stateIn } from './result-state.js';
 
-export function resultOf(run: Run, status: RunStatus, stop: Stop): RunResult {
+/** A run, as far as its result is made of it. */
+export interface ResultRun extends InboxRun, ReadableRun {
+  readonly changes: readonly Change[];
+}
+
+export function resultOf(run: ResultRun, status: RunStatus, stop: Stop): RunResult {
   const result = new Result(run, status, toldStop(stop, run));
   liveState(result, run);
   return result;
 }
 
 /** The result that the caller gets. What a layer made of one is a plain object, which lacks what others have. */
-export function finalResult(run: Run, given: RunResult): RunResult {
+export function finalResult(run: ResultRun, given: RunResult): RunResult {
   const result: RunResult =
     given instanceof Result
       ? given
@@ -30,7 +37,7 @@ export function finalResult(run: Run, given: RunResult): RunResult {
 }
 
 /** The result as the caller reads it: with the originals of placeholders, where a guard gives them. */
-export function shownResult(run: Run, result: RunResult): RunResult {
+export function shownResult(run: ResultRun, result: RunResult): RunResult {
   if (run.parentRunId !== undefined || answerRestorers(run.plan).length === 0) return result;
   const { text, output } = restoredResult(result, new Internal(run, run.scope, NOTHING));
   if (text === result.text && output === result.output) return result;
@@ -45,7 +52,7 @@ export function shownResult(run: Run, result: RunResult): RunResult {
  * The result with what came in while the end of the run was written; its messages begin at `from`. Requests that were
  * answered meanwhile are pending no more, also where their answers wait to be judged.
  */
-export function withLatest(run: Run, result: RunResult, from: number, due: Due | undefined): RunResult {
+export function withLatest(run: ResultRun, result: RunResult, from: number, due: Due | undefined): RunResult {
   const { open } = run.state;
   const messages = run.history.from(from);
   const asked = open ? pendingIn(open) : NOTHING;
@@ -66,7 +73,7 @@ export function runResult(
   ctx: RunContext,
   given: string | Partial<Omit<RunResult, 'state'>> = {},
 ): RunResult {
-  const run = (ctx as Partial<Internal> | undefined)?._run as Run | undefined;
+  const run = (ctx as Partial<Internal> | undefined)?._run as ResultRun | undefined;
   if (!run) throw invalidOption('ctx', 'the context of a run', ctx);
   const fields = typeof given === 'string' ? { text: given } : given;
   if (!isRecord(fields)) throw invalidOption('given', 'text, or fields of a result', given);
@@ -94,7 +101,7 @@ class Result implements RunResult {
   declare readonly costUsd: number | undefined;
   declare readonly queued: readonly Message[];
   declare readonly changes: readonly Change[];
-  constructor(run: Run, status: RunStatus, stop: Stop) {
+  constructor(run: ResultRun, status: RunStatus, stop: Stop) {
     const { history, open } = run;
     const last = history.lastAnswer(open.from);
     this.status = status;
@@ -148,7 +155,7 @@ function pendingIn({ requests }: OpenRun): readonly PendingRequest[] {
   return requests.size === 0 ? NOTHING : Object.freeze([...requests.values()]);
 }
 
-function changesOf({ changes }: Run): readonly Change[] {
+function changesOf({ changes }: ResultRun): readonly Change[] {
   return changes.length === 0 ? NOTHING : Object.freeze([...changes]);
 }
 
@@ -156,9 +163,9 @@ function changesOf({ changes }: Run): readonly Change[] {
  * Where the lazy properties come from. A run holds what guards removed, so nobody finds it by way of a result. Known by the
  * `stop` of the result, which copies of its properties have too.
  */
-const sources = new WeakMap<Stop, Run>();
+const sources = new WeakMap<Stop, ResultRun>();
 
-function lazily(read: (run: Run) => unknown): PropertyDescriptor {
+function lazily(read: (run: ResultRun) => unknown): PropertyDescriptor {
   return {
     get(this: Result) {
       const run = sources.get(this.stop);

@@ -1,8 +1,7 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 
 import { type Context, RunContext, SeamCall } from '../context/context.js';
-import type { RequestParts } from '../context/model-context.js';
-import type { Meters } from '../context/usage-meters.js';
+import type { RequestParts } from '../context/run-port.js';
 import { answerRestorers } from '../guards/restore.js';
 import { toldBeside, toldOutput } from '../guards/told-beside.js';
 import { Judgements } from '../guards/verdict-cache.js';
@@ -18,11 +17,12 @@ import type { Model } from '../messages/model.js';
 import type { Budget } from '../model/budget.js';
 import { generate } from '../model/generate.js';
 import { Breather } from '../model/model-stream.js';
-import type { GenerateRequest } from '../protocol/contexts.js';
+import type { DeclaredOptions, GenerateRequest } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
+import type { Meters } from '../protocol/meter.js';
 import type { Change, StateReader } from '../protocol/result.js';
-import type { DeclaredOptions, QueueModes } from '../protocol/run-options.js';
+import type { QueueModes } from '../protocol/run-options.js';
 import type { Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { GivenUp } from '../tools/end-children.js';

@@ -4,7 +4,7 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import { catchUp, SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
-import type { RunStatus, Stop } from '../protocol/result.js';
+import type { RunStatus, Stop } from '../protocol/stop.js';
 import type { Store } from '../protocol/store.js';
 import { unanswered } from './unanswered.js';
 

@@ -16,11 +16,11 @@ import { eventData } from '../lib/frozen-json.js';
 import { hash } from '../lib/hash.js';
 import { Scope } from '../lib/scope.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from '../messages/messages.js';
+import { errorResult, isContentList, type ToolResult } from '../messages/tool-result.js';
 import type { CallDecision } from '../plan/rules.js';
 import { controlKind, isControl, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { errorResult, isContentList, type ToolResult } from '../protocol/tool-result.js';
 import type { ToolsRun } from './tools-run.js';
 
 /** What a call needs from the batch it belongs to. */

@@ -4,10 +4,10 @@ import type { ToolContext } from '../context/context.js';
 import { afterActive } from '../journal/active-time.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted } from '../lib/scope.js';
+import { freezeResult, type ToolResult, toToolResult } from '../messages/tool-result.js';
 import { isControl } from '../protocol/signals.js';
 import type { Tool } from '../protocol/tool.js';
 import { checkedResult } from '../protocol/tool-output.js';
-import { freezeResult, type ToolResult, toToolResult } from '../protocol/tool-result.js';
 import { finalArguments } from './tool-arguments.js';
 import type { Call } from './tool-call.js';
 

@@ -1,9 +1,9 @@
 /** What the history says about calls that never get a result of their own. */
 import type { OpenRun } from '../journal/journaled-run.js';
 import { deepFreeze, type Message, textOf } from '../messages/messages.js';
+import { errorResult, type ToolResult } from '../messages/tool-result.js';
 import type { EntryBody } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
-import { errorResult, type ToolResult } from '../protocol/tool-result.js';
 
 /** What decides whether calls of an agent may have begun. */
 interface Executor {

@@ -4,8 +4,7 @@ import { invalidOption, shown } from '../lib/errors.js';
 import { copyOf, isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields, isOf, type Kind } from '../lib/shapes.js';
-import { deepFreeze, type ToolContent } from '../messages/messages.js';
-import type { ToolResultPatch } from './middleware.js';
+import { deepFreeze, type ToolContent } from './messages.js';
 
 /** What a tool call came to. */
 export interface ToolResult {
@@ -152,6 +151,15 @@ export function freezeResult(result: ToolResult): ToolResult {
   Object.freeze(content);
   if (details !== undefined) deepFreeze(details);
   return Object.freeze(result);
+}
+
+/** What `afterToolCall` changes of a result. */
+export interface ToolResultPatch {
+  readonly content?: string | readonly ToolContent[];
+  /** `null` clears. */
+  readonly details?: unknown;
+  readonly isError?: boolean;
+  readonly terminate?: boolean;
 }
 
 /** `undefined` keeps a field, `null` clears `details`. */

@@ -1,0 +1,29 @@
+/** What `explain()` reasons about, and what it finds. */
+
+/** The traits `explain()` knows. Others are allowed and ignored. */
+export const TRAITS = {
+  caches: 'answers from a store instead of calling inward',
+  retries: 'calls inward again after a failure',
+  varies: 'makes the request differ from call to call',
+  transforms: 'changes the text of responses',
+  redacts: 'removes text',
+  budgets: 'counts or reserves money or tokens',
+  'times-out': 'cancels what takes too long',
+  pauses: 'does not count the time that people take',
+  switches: 'asks another model after a failure',
+  trips: 'counts failures and then refuses calls',
+  settles: 'puts a result in the place of an error',
+  keeps: 'keeps the result of a call for when it is repeated',
+  exports: 'writes content elsewhere',
+  protects:
+    'refuses or asks about what must not simply happen: no hook given to the agent replaces its own unless told to',
+  replays: 'answers from recordings and writes nothing, though it is a sink to find them by the guarded view',
+} as const;
+
+export interface Hazard {
+  readonly id: string;
+  /** The middleware (or hook) involved, outermost first. */
+  readonly between: readonly string[];
+  readonly message: string;
+  readonly fix: string;
+}
