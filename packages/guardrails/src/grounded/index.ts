@@ -16,7 +16,7 @@ const OPTIONS = {
   /** The share of a sentence's words that have to stand in the sources. @default 0.5 */
   support: kinds.number(0, 1),
   /** Compares the answer with the sources. @default words and numbers decide */
-  model: kinds.methods<Model>('stream'),
+  model: kinds.model<Model>(),
   /** Stands where a sentence was cut. @default '[unsupported]' */
   replacement: kinds.text,
 };

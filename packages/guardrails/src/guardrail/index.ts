@@ -25,7 +25,7 @@ const OPTIONS = {
   /** Stands where a span was cut. @default '[redacted]' */
   replacement: kinds.text,
   /** Models that `judge` asks through `ctx.context.generate()`. */
-  models: kinds.listOf(kinds.methods<Model>('stream')),
+  models: kinds.listOf(kinds.model<Model>()),
 };
 
 export type GuardrailOptions = OptionsOf<typeof OPTIONS>;

@@ -9,7 +9,7 @@ const OPTIONS = {
   ...JUDGE_FIELDS,
   ...PARALLEL_FIELD,
   /** Judges. It is asked through `ctx.generate()`, so it counts in budgets and limits of the run. */
-  model: kinds.required(kinds.methods<Model>('stream')),
+  model: kinds.required(kinds.model<Model>()),
   /** What is allowed and what is not, in words. */
   policy: kinds.required(kinds.nonEmptyText),
 };

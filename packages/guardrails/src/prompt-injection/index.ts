@@ -13,7 +13,7 @@ const OPTIONS = {
   /** Also count orders that are quoted among words about attacks. @default false */
   strict: kinds.flag,
   /** Asked about what the patterns let pass. @default patterns alone decide */
-  model: kinds.methods<Model>('stream'),
+  model: kinds.model<Model>(),
   /** Stands where a passage was cut, with action 'redact'. @default '[instructions removed]' */
   replacement: kinds.text,
 };

@@ -19,7 +19,7 @@ const OPTIONS = {
   /** A text may not be about one of these. */
   deny: topicList,
   /** Tells what a text is about. @default words decide */
-  model: kinds.methods<Model>('stream'),
+  model: kinds.model<Model>(),
 };
 
 export type TopicsOptions = OptionsOf<typeof OPTIONS>;

@@ -1,6 +1,7 @@
 // Names that people bring from other libraries: the error says what the thing is called here.
 
 import { Agent, defineMiddleware, tool } from 'allium';
+import { compaction, fallback, goal, subagents, toolEmulator, toolSelector } from 'allium/middleware';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -29,6 +30,10 @@ describe('the agent', () => {
     ['checkpointer', 'store'],
     ['modelSettings', 'settings'],
     ['initialState', 'systemPrompt, model and tools as options of their own'],
+    ['onStepFinish', 'observers'],
+    ['experimental_telemetry', 'observability() in middleware'],
+    ['mcpServers', 'mcp( … ) of "@allium/mcp" in middleware'],
+    ['abortSignal', 'agent.run( … , { signal })'],
   ])('says what `%s` is', (name, here) => {
     expect(message(() => new Agent({ model, [name]: 1 } as never))).toContain(
       `INVALID_OPTION: Unknown option \`${name}\` of Agent. Here that is \`${here}\`. It takes: model, `,
@@ -51,6 +56,25 @@ describe('the agent', () => {
     expect(told).toContain(advice);
   });
 
+  it.each([
+    ['fallback', 'models[0]', (given: never) => fallback({ models: [given] })],
+    ['compaction', 'summaryModel', (given: never) => compaction({ summaryModel: given, maxTokens: 9000 })],
+    ['goal', 'evaluator', (given: never) => goal({ evaluator: given })],
+    ['subagents', 'defaultModel', (given: never) => subagents({ defaultModel: given })],
+    ['toolSelector', 'model', (given: never) => toolSelector({ model: given })],
+    ['toolEmulator', 'model', (given: never) => toolEmulator({ model: given })],
+  ])('so does %s', (_, option, make) => {
+    for (const [given, advice] of [
+      ['openai/gpt-5', 'resolveModel("openai/gpt-5") of "@allium/ai-sdk"'],
+      [{ specificationVersion: 'v2', doStream() {}, doGenerate() {} }, 'fromAiSdk(model)'],
+      [{ lc_namespace: [], bindTools() {}, stream() {} }, 'a model of LangChain'],
+    ]) {
+      const told = message(() => make(given as never));
+      expect(told).toContain(`INVALID_OPTION: Expected \`${option}\` to be a model with`);
+      expect(told).toContain(advice);
+    }
+  });
+
   it('says what limits and settings are called', () => {
     expect(message(() => new Agent({ model, limits: { maxSteps: 3 } as never }))).toContain(
       'Here that is `turns`.',
@@ -67,6 +91,9 @@ describe('a run', () => {
     ['maxSteps', 'limits: { turns: … }'],
     ['threadId', 'agent.session(id).run( … )'],
     ['context', 'metadata'],
+    ['toolChoice', 'new Agent({ settings })'],
+    ['output', 'structuredOutput({ schema }) in middleware'],
+    ['prompt', 'the first argument: agent.run(input)'],
   ])('says what `%s` is', async (name, here) => {
     const agent = new Agent({ model: scriptedModel(['ok', 'ok']) });
     const given = { [name]: 1 } as never;
@@ -79,6 +106,20 @@ describe('a run', () => {
       await agent.stream('go', given).result.catch((error: Error) => error.message),
     ];
     for (const one of told) expect(one).toContain(`Here that is \`${here}\`.`);
+  });
+});
+
+describe('an input', () => {
+  it.each([
+    ['a system message', [{ role: 'system', content: 'Be brief.' }], 'new Agent({ systemPrompt })'],
+    ['messages in an object', { messages: [{ role: 'user', content: 'Hi' }] }, 'run(messages)'],
+    ['a prompt in an object', { prompt: 'Hi' }, 'run(prompt)'],
+    ['a message of a chat', { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }, '`content`'],
+  ])('says what to do with %s', async (_, given, advice) => {
+    await expect(new Agent({ model }).run(given as never)).rejects.toMatchObject({
+      code: 'INVALID_MESSAGE',
+      message: expect.stringContaining(advice),
+    });
   });
 });
 

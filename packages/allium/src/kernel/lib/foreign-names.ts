@@ -45,7 +45,9 @@ const SHARED = `
   maxsteps maxiterations maxturns recursionlimit → limits: { turns: … }
   stopwhen → limits: { turns: … }, or the hook shouldStopAfterTurn
   timeout → limits: { timeoutMs: … }
-  hooks → middleware: [ … ]
+  hooks plugins processors → middleware: [ … ]
+  onstepfinish onfinish onchunk → observers
+  telemetry experimentaltelemetry tracing → observability() in middleware
   callbacks → observers, or middleware: [ … ]
   guardrails → middleware: [ … ], with a guard
 `;
@@ -54,6 +56,7 @@ export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
   llm languagemodel → model
   temperature → settings: { temperature: … }
+  thinkinglevel reasoningeffort → settings: { provider: … }
   topp → settings: { topP: … }
   seed → settings: { seed: … }
   toolchoice → settings: { toolChoice: … }
@@ -61,7 +64,7 @@ export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
   stopsequences → settings: { stopSequences: … }
   modelsettings → settings
   provideroptions → settings: { provider: … }
-  responseformat output outputtype outputschema → structuredOutput({ schema }) in middleware
+  responseformat output outputtype outputschema structuredoutput schema → structuredOutput({ schema }) in middleware
   maxretries → retry() in middleware
   inputguardrails → middleware: [ … ], with a guard on 'input'
   outputguardrails → middleware: [ … ], with a guard on 'output'
@@ -70,10 +73,16 @@ export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
   checkpointer sessionmanager → store
   memory → store, or memoryRecall() in middleware
   handoffs → tools: [other.asTool( … )], or subagents() in middleware
-  subagents → subagents() in middleware
+  subagents agents → subagents() in middleware
   interrupton → approval() in middleware
   functions → tools
   activetools → toolSelector() in middleware
+  mcpservers → mcp( … ) of "@allium/mcp" in middleware
+  abortsignal signal → agent.run( … , { signal })
+  resettoolchoice → toolChoiceTurns
+  messages → the first argument of run(): agent.run(messages)
+  stateschema → state, or the state of a middleware
+  contextschema → metadata of a run, or runOptions of a middleware
   id → name
   initialstate → systemPrompt, model and tools as options of their own
   getsteeringmessages → session.steer( … )
@@ -87,22 +96,26 @@ export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
   abortsignal → signal
   threadid sessionid conversationid session thread → agent.session(id).run( … )
   resourceid userid → tenant
-  context configurable runtimecontext → metadata
+  context configurable config runtimecontext requestcontext deps → metadata
   stream → agent.stream( … )
   tools → new Agent({ tools }), or middleware: [{ tools }]
   model → new Agent({ model }), or middleware that sets ctx.model
   system instructions → new Agent({ systemPrompt })
   temperature → new Agent({ settings: { temperature } })
-  messages → the first argument: agent.run(messages)
+  toolchoice modelsettings maxtokens maxoutputtokens provideroptions → new Agent({ settings })
+  responseformat output outputtype structuredoutput schema → structuredOutput({ schema }) in middleware
+  memory checkpointer → new Agent({ store })
+  messages prompt input → the first argument: agent.run(input)
 `);
 
 export const FOREIGN_TOOL: Foreign = table(`
   inputschema parameters schema args argsschema → input
   outputschema returns responseschema → output
+  tomodeloutput → toolResult({ content, details }) as what execute returns
   handler invoke run func callback → execute
   id → name
   needsapproval requireapproval → approval() in the middleware of the agent
-  returndirect → toolResult({ content, terminate: true }) as what \`execute\` returns
+  returndirect → toolResult({ content, terminate: true }) as what execute returns
   timeout → timeoutMs
   executionmode → sequential: true
 `);
@@ -125,6 +138,17 @@ export const FOREIGN_HOOKS: Foreign = table(`
   ontoolstart → beforeTool
   callnext → process
 `);
+
+/** What was given in the place of a message, and what to do about it. */
+export function foreignMessage(message: unknown): string {
+  const { role, messages, prompt, parts } = Object(message) as Readonly<Record<string, unknown>>;
+  if (role === 'system' || role === 'developer')
+    return 'The system prompt is not a message here: write new Agent({ systemPrompt }).';
+  if (role === undefined && messages !== undefined) return 'Pass the messages themselves: run(messages).';
+  if (role === undefined && prompt !== undefined) return 'Pass the text itself: run(prompt).';
+  if (parts !== undefined) return 'What a message says is its `content`.';
+  return 'userMessage(text) makes a message.';
+}
 
 const WRAP = 'Wrap it: fromAiSdk(model) of "@allium/ai-sdk".';
 

@@ -1,7 +1,7 @@
 /** The kinds of values that options are made of. Each knows its words for error messages and its JSON Schema. */
 import type { Clock } from './clock.js';
-import { isOptions } from './errors.js';
-import type { Foreign } from './foreign-names.js';
+import { AlliumError, invalidOption, isOptions } from './errors.js';
+import { type Foreign, foreignModel } from './foreign-names.js';
 import { type Fields, type Kind, type OptionsOf, type TypeOf, wrongField, wrongValue } from './shapes.js';
 
 /**
@@ -71,6 +71,21 @@ export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
     // Of one that has none of them, saying what is expected says it all.
     { schema: CODE, lacks: (value) => (lacks(value).length < names.length ? lacks(value) : []) },
   );
+}
+
+/** A model. For something else, the error says how to make a model of it. */
+export function model<T extends { readonly stream: unknown }>(): Kind<T> {
+  return kind('a model', () => true, { inside: wrongModel, schema: CODE });
+}
+
+function wrongModel(given: unknown, option: string): AlliumError | undefined {
+  const { provider, id, stream } = Object(given) as Readonly<Record<string, unknown>>;
+  const streams = typeof given === 'object' && typeof stream === 'function';
+  if (streams && typeof provider === 'string' && typeof id === 'string') return undefined;
+  const { message, data } = streams
+    ? invalidOption(option, 'a model with `provider` and `id` as text', { provider, id })
+    : invalidOption(option, 'a model with provider, id and stream()', given);
+  return new AlliumError('INVALID_OPTION', `${message}${foreignModel(given)}`, { data });
 }
 
 /** A clock with these methods. It has no schema: no file can name one. */

@@ -1,5 +1,6 @@
 /** Checks what callers and middleware hand in as messages, once, where it comes in. */
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
+import { foreignMessage } from '../lib/foreign-names.js';
 import { type Flaw, toJson, unwritable } from '../lib/frozen-json.js';
 import {
   type AssistantMessage,
@@ -79,7 +80,7 @@ export function checkMessage(message: Message): Message {
 function invalidMessage(wanted: string, message: unknown, cause?: unknown): AlliumError {
   return new AlliumError(
     'INVALID_MESSAGE',
-    `Expected ${wanted}, got ${shown(message)}. userMessage(text) makes a message.`,
+    `Expected ${wanted}, got ${shown(message)}. ${foreignMessage(message)}`,
     cause === undefined ? undefined : { cause },
   );
 }

@@ -1,6 +1,6 @@
 /** The model port: one method that streams. A non-streaming answer is a stream read to its end. */
-import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
-import { FOREIGN_SETTINGS, foreignModel } from '../lib/foreign-names.js';
+import { invalidOption, isRecord } from '../lib/errors.js';
+import { FOREIGN_SETTINGS } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { checkValue, type Kind } from '../lib/shapes.js';
 import type {
@@ -153,19 +153,7 @@ export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
   return `${model.provider}/${model.id}`;
 }
 
-/** A model. If it is something else, the error says how to make a model of it. */
-export const MODEL: Kind<Model> = kinds.kind('a model', () => true, { inside: wrongModel });
-
-function wrongModel(model: unknown, option: string): AlliumError | undefined {
-  const streams =
-    typeof model === 'object' && model !== null && typeof (model as Model).stream === 'function';
-  const { provider, id } = (streams ? model : {}) as Partial<Model>;
-  if (typeof provider === 'string' && typeof id === 'string') return undefined;
-  const { message, data } = streams
-    ? invalidOption(option, 'a model with `provider` and `id` as text', { provider, id })
-    : invalidOption(option, 'a model with provider, id and stream()', model);
-  return new AlliumError('INVALID_OPTION', `${message}${foreignModel(model)}`, { data });
-}
+export const MODEL: Kind<Model> = kinds.model<Model>();
 
 /** Throws for something that is not a model. */
 export function checkModel(option: string, model: unknown): void {

@@ -361,7 +361,7 @@ describe('compaction', () => {
   });
 
   it.each<[object, string]>([
-    [{}, 'Expected `summaryModel` to be an object with stream(), got undefined.'],
+    [{}, 'Expected `summaryModel` to be a model with provider, id and stream(), got undefined.'],
     [{ maxTokens: 0 }, 'Expected `maxTokens` to be an integer ≥ 1, got 0.'],
     [{ keepTailTokens: -1 }, 'Expected `keepTailTokens` to be an integer ≥ 0, got -1.'],
     [{ maxSummaryTokens: 0 }, 'Expected `maxSummaryTokens` to be an integer ≥ 1, got 0.'],

@@ -30,7 +30,7 @@ export type { CompactionState } from './state.js';
 
 export const OPTIONS = {
   /** Writes the summaries; a cheap one will do. */
-  summaryModel: kinds.required(kinds.methods<Model>('stream')),
+  summaryModel: kinds.required(kinds.model<Model>()),
   /** Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer. */
   maxTokens: kinds.required(kinds.integer(1)),
   /** Tokens of the latest messages that are never summarised: an integer ≥ 0. Half of `maxTokens` if it is not below that. @default 8000 */

@@ -27,15 +27,16 @@ import {
   safeErrorMessage,
 } from '../../kit/index.js';
 
+const LIST = kinds.listOf(kinds.model<Model>());
+
 /** Each once: which one comes next is found by where the last one stands. */
 const MODELS = kinds.kind<readonly Model[]>(
-  'a list of at least one model, each with a stream() method',
+  'a list of at least one model',
   (value) => Array.isArray(value) && value.length > 0,
   {
-    inside(models: readonly Model[]) {
-      const wrong = models.findIndex((model) => typeof model?.stream !== 'function');
-      if (wrong !== -1)
-        return invalidOption(`models[${wrong}]`, 'a model with a stream() method', models[wrong]);
+    inside(models: readonly Model[], option) {
+      const wrong = LIST.inside?.(models, option);
+      if (wrong) return wrong;
       const twice = models.findIndex((model, index) => models.indexOf(model) !== index);
       if (twice === -1) return undefined;
       return invalidOption(

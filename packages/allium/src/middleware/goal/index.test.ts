@@ -553,8 +553,11 @@ describe('options', () => {
   const evaluator = scriptedModel([]);
   it.each([
     [undefined, 'Expected `options` to be an object with evaluator, maxEvaluations, name for goal()'],
-    [{}, 'Expected `evaluator` to be an object with stream(), got undefined.'],
-    [{ evaluator: 'gpt' }, 'Expected `evaluator` to be an object with stream(), got "gpt".'],
+    [{}, 'Expected `evaluator` to be a model with provider, id and stream(), got undefined.'],
+    [
+      { evaluator: 'gpt' },
+      'Expected `evaluator` to be a model with provider, id and stream(), got "gpt". A name',
+    ],
     [{ evaluator, maxEvaluations: 0 }, 'Expected `maxEvaluations` to be an integer from 1 to 100, got 0.'],
     [{ evaluator, maxEvaluations: 101 }, 'got 101.'],
     [{ evaluator, maxEvaluations: 1.5 }, 'got 1.5.'],

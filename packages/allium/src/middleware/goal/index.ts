@@ -32,7 +32,7 @@ declare module '../../index.js' {
 
 export const OPTIONS = {
   /** The model that judges. A small one is often enough. */
-  evaluator: kinds.required(kinds.methods<Model>('stream')),
+  evaluator: kinds.required(kinds.model<Model>()),
   /** How often it is asked in one run before the goal is given up: an integer from 1 to 100. @default 10 */
   maxEvaluations: kinds.withDefault(kinds.integer(1, 100), 10),
   ...named('goal'),

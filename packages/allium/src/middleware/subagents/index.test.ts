@@ -617,7 +617,7 @@ describe('options', () => {
     [{ agents: { a: { ...spec, description: 1 } } }, 'Expected `agents.a.description` to be text, got 1.'],
     [{ agents: { a: { description: '' } } }, 'Expected `agents.a.systemPrompt` to be text, got undefined.'],
     [{ agents: { a: { ...spec, name: 1 } } }, 'Expected `agents.a.name` to be text, got 1.'],
-    [{ agents: { a: { ...spec, model: {} } } }, 'Expected `agents.a.model` to be an object with stream()'],
+    [{ agents: { a: { ...spec, model: {} } } }, 'Expected `agents.a.model` to be a model with provider'],
     [{ agents: { a: { ...spec, tools: [1] } } }, 'Expected `agents.a.tools` to be a list of tools, got [1].'],
     [
       { agents: { a: { ...spec, middleware: 1 } } },

@@ -27,7 +27,7 @@ import {
 } from '../../kit/index.js';
 import { Children } from './children.js';
 import { eventSummary, listener } from './events.js';
-import { AGENTS, MIDDLEWARE, MODEL, TOOLS, TRACER } from './kinds.js';
+import { AGENTS, MIDDLEWARE, TOOLS, TRACER } from './kinds.js';
 
 /** One kind of sub-agent. */
 export interface SubagentSpec {
@@ -63,7 +63,7 @@ export const OPTIONS = {
    */
   agents: kinds.withDefault(AGENTS, {}),
   /** The model of sub-agents that have none of their own. @default the model of the agent that calls */
-  defaultModel: MODEL,
+  defaultModel: kinds.model<Model>(),
   /** Tools of every sub-agent; a tool of the same name in `tools` replaces one. @default [] */
   sharedTools: kinds.withDefault(TOOLS, []),
   /**

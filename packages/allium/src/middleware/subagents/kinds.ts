@@ -1,19 +1,8 @@
 /** The kinds of options that describe other agents. What is wrong is known before anything runs. */
 
 import type { AlliumError, Middleware, MiddlewareList, Model, Tool } from '../../index.js';
-import { checkMembers, flattenMiddleware, invalidOption, isTool, type Kind, kinds } from '../../kit/index.js';
+import { checkMembers, flattenMiddleware, isTool, type Kind, kinds } from '../../kit/index.js';
 import type { SubagentSpec } from './index.js';
-
-const streams = kinds.methods<Model>('stream');
-
-export const MODEL: Kind<Model> = {
-  ...streams,
-  inside(model: Model, option) {
-    const { provider, id } = model;
-    if (typeof provider === 'string' && typeof id === 'string') return undefined;
-    return invalidOption(option, 'a model with `provider` and `id` as text', { provider, id });
-  },
-};
 
 export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
   kinds.kind<Tool>('a tool', isTool, { schema: kinds.CODE }),
@@ -37,7 +26,7 @@ export const AGENTS: Kind<Readonly<Record<string, SubagentSpec>>> = kinds.record
     name: kinds.text,
     description: kinds.required(kinds.text),
     systemPrompt: kinds.required(kinds.text),
-    model: MODEL,
+    model: kinds.model<Model>(),
     tools: TOOLS,
     middleware: MIDDLEWARE,
   }),

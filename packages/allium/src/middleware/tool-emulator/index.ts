@@ -21,7 +21,7 @@ import {
 
 export const OPTIONS = {
   /** Plays the tools. @default the model of the agent */
-  model: kinds.methods<Model>('stream'),
+  model: kinds.model<Model>(),
   /** Which tools it plays, by name or as tool objects; an empty list plays none. @default all of them */
   tools: kinds.listOf(
     kinds.kind<string | Tool>('a tool or its name', (one) => nameOf(one) !== undefined),

@@ -373,7 +373,7 @@ describe('tool-selector', () => {
   });
 
   it.each([
-    [{}, 'Expected `model` to be an object with stream(), got undefined.'],
+    [{}, 'Expected `model` to be a model with provider, id and stream(), got undefined.'],
     [{ model: scriptedModel([]), maxTools: 0 }, 'Expected `maxTools` to be an integer ≥ 1, got 0.'],
     [
       { model: scriptedModel([]), alwaysInclude: 'a' },

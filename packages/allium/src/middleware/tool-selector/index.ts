@@ -28,7 +28,7 @@ import { cut } from '../../texts/cut.js';
 
 export const OPTIONS = {
   /** Picks the tools. */
-  model: kinds.required(kinds.methods<Model>('stream')),
+  model: kinds.required(kinds.model<Model>()),
   /** How many tools it may pick, besides those that are always shown: an integer ≥ 1. @default 10 */
   maxTools: kinds.withDefault(kinds.integer(1), 10),
   /** Names of tools that are always shown. @default none */
