@@ -48,9 +48,14 @@ export interface FollowOptions {
 export interface EventHub {
   /**
    * Hands the events of a run to readers. Settles with the first event; rejects, as `stream.result` does, where the run
-   * cannot begin. The run goes on without its readers.
+   * cannot begin. The run goes on without its readers. `isNew`: the id was made just now, so the store need not be asked
+   * how far the session is.
    */
-  publish(sessionId: string, start: () => RunStream): Promise<PublishedRun>;
+  publish(
+    sessionId: string,
+    start: () => RunStream,
+    options?: { readonly isNew?: boolean },
+  ): Promise<PublishedRun>;
   /** The events of a session, each once, wherever its run is. Ends when its run has ended or waits for answers. */
   follow(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
   /** As `follow`, many at a time: for servers. */
@@ -109,15 +114,15 @@ export function eventHub(options: EventHubOptions): EventHub {
         events.leave();
       }
     },
-    async publish(sessionId, start) {
-      const head = store.head(sessionId);
+    async publish(sessionId, start, { isNew = false } = {}) {
+      const head = isNew ? 0 : store.head(sessionId);
       const seq = isThenable(head) ? await head : head;
       const stream = start().detach();
       const events = stream[Symbol.asyncIterator]();
       const first = await events.next();
       if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before it began.');
       const epoch = Math.floor(Math.random() * 36 ** 4).toString(36);
-      const run = new LiveRun(store, sessionId, projection, epoch, seq, events, first.value);
+      const run = new LiveRun(store, sessionId, projection, epoch, seq, events, first.value, isNew);
       live.set(sessionId, run);
       const ended = run.ended.then(() => {
         if (live.get(sessionId) === run) live.delete(sessionId);

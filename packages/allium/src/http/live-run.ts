@@ -4,8 +4,9 @@
  */
 import type { AgentEvent, Entry, Store } from '../index.js';
 import { isThenable } from '../kit/index.js';
-import { type Cursor, liveId, waitingId } from './cursor.js';
+import { type Cursor, factId, liveId, waitingId } from './cursor.js';
 import type { ClientDelta, ClientEvent, SentEvent } from './events.js';
+import { nextTurn } from './next-turn.js';
 import { type Projection, questionOf } from './projection.js';
 import { Shown, withText } from './shown.js';
 import { discard, tellEntry, tellOpen } from './tell.js';
@@ -47,6 +48,7 @@ export class LiveRun {
     private seq: number,
     events: AsyncIterator<AgentEvent, undefined>,
     first: AgentEvent,
+    private readonly isNew: boolean,
   ) {
     this.readSeq = seq;
     this.ended = this.pump(events, first);
@@ -88,7 +90,8 @@ export class LiveRun {
 
   private async pump(events: AsyncIterator<AgentEvent, undefined>, first: AgentEvent): Promise<void> {
     try {
-      let burst = 0;
+      // The response to the first event goes out before more are told.
+      let burst = BURST - 1;
       for (let event: AgentEvent | undefined = first; event; event = (await events.next()).value) {
         const wait = this.take(event);
         if (wait) await wait;
@@ -106,6 +109,7 @@ export class LiveRun {
     switch (event.type) {
       case 'agent_start':
         if (event.resumed) break;
+        if (this.isNew) return this.begin(event.runId);
         return this.facts((entry) => entry.type === 'run_start');
       case 'message_end': {
         if (event.discarded) break;
@@ -127,6 +131,14 @@ export class LiveRun {
     const told = this.projection.live(event);
     if (told) this.tell(told);
     return undefined;
+  }
+
+  /** A new session begins with the start of its run: the store need not be asked before the first byte. */
+  private begin(runId: string): undefined {
+    this.seq = 1;
+    this.readSeq = 1;
+    this.keep(factId(1, 0), { type: 'agent_start', runId });
+    this.wake();
   }
 
   private async end(event: AgentEvent & { type: 'agent_end' }): Promise<void> {
@@ -224,10 +236,6 @@ export class LiveRun {
     for (const wake of waiters) wake();
   }
 }
-
-/** Runs a function when sockets have had their turn. */
-const nextTurn: (fn: () => void) => unknown =
-  (globalThis as { setImmediate?: (fn: () => void) => unknown }).setImmediate ?? ((fn) => setTimeout(fn, 0));
 
 /** A block of the message so far. */
 interface Piece {

@@ -22,6 +22,7 @@ import { sseLines, sseResponse, type TextSource } from './sse.js';
 /** The options of `serve`, checked. */
 export interface Handling {
   readonly agents: ReadonlyMap<string, Agent>;
+  readonly names: ReadonlyMap<Agent, string>;
   readonly store: Store;
   readonly hub: EventHub;
   readonly projection: Projection;
@@ -38,11 +39,24 @@ export interface Handling {
   readonly onError: (error: unknown, request: Request) => void;
 }
 
+/** What stands behind the question mark of an address, read when it is asked for. */
+export class Query {
+  private values: URLSearchParams | undefined;
+
+  constructor(private readonly url: string) {}
+
+  get(name: string): string | undefined {
+    if (!this.url.includes('?')) return undefined;
+    this.values ??= new URL(this.url).searchParams;
+    return this.values.get(name) ?? undefined;
+  }
+}
+
 /** One request. */
 export interface Call {
   readonly handling: Handling;
   readonly request: Request;
-  readonly url: URL;
+  readonly query: Query;
   readonly caller: Caller;
   readonly parameters: Readonly<Record<string, string>>;
   // biome-ignore lint/suspicious/noExplicitAny: its schema was checked.
@@ -130,6 +144,8 @@ export interface Found {
   readonly storeId: string;
   readonly agent: Agent;
   readonly session: Session;
+  /** Its id was made just now, so nobody else writes to it. */
+  readonly isNew?: boolean;
 }
 
 /** The session of a path. Those that do not exist and those of others are told apart by nothing. */
@@ -162,8 +178,8 @@ function tenantOf({ tenant }: Caller): { readonly tenant?: string } {
 }
 
 /** The agent a request names. */
-function agentNamed({ handling, body, url }: Call): Agent | undefined {
-  const name: string | undefined = body?.agent ?? url.searchParams.get('agent') ?? undefined;
+function agentNamed({ handling, body, query }: Call): Agent | undefined {
+  const name: string | undefined = body?.agent ?? query.get('agent');
   if (name === undefined) return undefined;
   const agent = handling.agents.get(name);
   if (!agent) throw new HttpFailure(404, 'AGENT_UNKNOWN', 'There is no such agent.');
@@ -187,7 +203,7 @@ async function agentOf(call: Call, storeId: string): Promise<Agent> {
 /** What hooks and tools are told of the request. */
 export function runOptions({ handling, caller }: Call, agent: Agent): RunOptions {
   const { user, metadata } = caller;
-  const name = [...handling.agents].find(([, one]) => one === agent)?.[0];
+  const name = handling.names.get(agent);
   return { metadata: { ...metadata, ...(user !== undefined && { user }), agent: name } };
 }
 
@@ -210,10 +226,10 @@ export async function runAnswer(call: Call, found: Found, start: () => RunStream
 
 export async function startRun(
   call: Call,
-  { storeId }: Found,
+  { storeId, isNew }: Found,
   start: () => RunStream,
 ): Promise<PublishedRun> {
-  const run = await call.handling.hub.publish(storeId, start);
+  const run = await call.handling.hub.publish(storeId, start, { isNew });
   call.context?.waitUntil?.(run.ended);
   run.stream.result
     .catch((error: { result?: RunResult }) => {
@@ -256,11 +272,11 @@ export function events(
     return text;
   };
   // Platforms cancel the body or abort the signal when a client leaves, or both.
-  const onFirst = (): void => {
+  const onBegin = (): void => {
     if (request.signal.aborted) leave();
     else request.signal.addEventListener('abort', leave, { once: true });
   };
-  return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onFirst, onLeave: leave, headers });
+  return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onBegin, onLeave: leave, headers });
 }
 
 export function wantsEvents(request: Request): boolean {
@@ -289,9 +305,9 @@ function answerOf({ showsUsage }: Handling, sessionId: string, result: RunResult
 }
 
 /** A whole number in the query. */
-export function limitOf({ url }: Call, otherwise: number, most: number): number {
-  const given = url.searchParams.get('limit');
-  if (given === null) return otherwise;
+export function limitOf({ query }: Call, otherwise: number, most: number): number {
+  const given = query.get('limit');
+  if (given === undefined) return otherwise;
   const limit = Number(given);
   if (!Number.isInteger(limit) || limit < 1 || limit > most)
     throw new HttpFailure(400, 'INVALID_REQUEST', `\`limit\` has to be a whole number from 1 to ${most}.`);

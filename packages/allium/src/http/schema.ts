@@ -36,10 +36,14 @@ export function checkBody(schema: BodySchema, value: unknown, at = 'The body'): 
 function flaw(schema: BodySchema, value: unknown, at: string): string | undefined {
   const { oneOf, type } = schema;
   if (oneOf) {
-    const flaws = oneOf.map((one) => flaw(one, value, at));
-    if (flaws.includes(undefined)) return undefined;
+    const flaws: string[] = [];
+    for (const one of oneOf) {
+      const wrong = flaw(one, value, at);
+      if (wrong === undefined) return undefined;
+      flaws.push(wrong);
+    }
     // The flaw of the alternative that was meant: the one that got furthest.
-    return flaws.reduce((a, b) => ((b?.length ?? 0) > (a?.length ?? 0) ? b : a));
+    return flaws.reduce((a, b) => (b.length > a.length ? b : a));
   }
   if (schema.const !== undefined && value !== schema.const)
     return `${at} has to be ${JSON.stringify(schema.const)}.`;

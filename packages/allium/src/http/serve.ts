@@ -6,7 +6,7 @@ import { failureResponse, HttpFailure, toFailure } from './failures.js';
 import { type EventHub, type EventHubOptions, eventHub } from './follow.js';
 import { openApi } from './openapi.js';
 import { Projection, type Show } from './projection.js';
-import type { Call, Handling, Route } from './route.js';
+import { type Call, type Handling, Query, type Route } from './route.js';
 import { chatRoutes } from './routes/chat.js';
 import { runRoutes } from './routes/runs.js';
 import { sessionRoutes } from './routes/sessions.js';
@@ -112,7 +112,7 @@ const OPTIONS = [
 export function serve(options: ServeOptions): ServeHandler {
   const handling = checked(options);
   const all: readonly Route[] = [...sessionRoutes, ...runRoutes, ...chatRoutes];
-  const routes = all.map((route): Matcher => ({ route, want: route.path.split('/') }));
+  const routes = all.map(matcherOf);
   const document = openApi(all, handling.basePath);
   const { cors = false } = options;
   const { onError } = handling;
@@ -136,10 +136,21 @@ export function serve(options: ServeOptions): ServeHandler {
   };
 }
 
-/** A route, and the parts of its path. */
+/** A route, and the parts of its path; undefined for a parameter. */
 interface Matcher {
   readonly route: Route;
-  readonly want: readonly string[];
+  readonly parts: readonly (string | undefined)[];
+  readonly names: readonly string[];
+}
+
+function matcherOf(route: Route): Matcher {
+  const parts = route.path.split('/');
+  const isName = (part: string): boolean => part.startsWith('{');
+  return {
+    route,
+    parts: parts.map((part) => (isName(part) ? undefined : part)),
+    names: parts.filter(isName).map((part) => part.slice(1, -1)),
+  };
 }
 
 async function answer(
@@ -149,50 +160,57 @@ async function answer(
   request: Request,
   context: ServeContext | undefined,
 ): Promise<Response> {
-  const url = new URL(request.url);
-  const path =
-    handling.basePath === '' || url.pathname.startsWith(`${handling.basePath}/`)
-      ? url.pathname.slice(handling.basePath.length)
-      : '';
-  if (path === '/openapi.json' && request.method === 'GET') return Response.json(document);
+  const { method, url } = request;
+  const { basePath } = handling;
+  const whole = pathOf(url);
+  const path = basePath === '' || whole.startsWith(`${basePath}/`) ? whole.slice(basePath.length) : '';
+  if (path === '/openapi.json' && method === 'GET') return Response.json(document);
   const parts = path.split('/');
-  const matches = routes.flatMap(({ route, want }) => {
-    const parameters = match(want, parts);
-    return parameters ? [{ route, parameters }] : [];
-  });
-  if (matches.length === 0) throw new HttpFailure(404, 'NOT_FOUND', 'There is no such route.');
-  const found = matches.find(({ route }) => route.method === request.method);
-  if (!found) {
-    const allow = [...new Set(matches.map(({ route }) => route.method))].join(', ');
-    throw new HttpFailure(405, 'METHOD_NOT_ALLOWED', `This route takes ${allow}.`, { allow });
-  }
-  const { route, parameters } = found;
-  const sessionId = parameters.sessionId;
-  const caller = await handling.authorize(request, {
-    operation: route.operation,
-    ...(sessionId !== undefined && { sessionId }),
-  });
+  const matches = (one: Matcher): boolean => fits(one, parts);
+  const found = routes.find((one) => one.route.method === method && matches(one));
+  if (!found) throw notFound(routes.filter(matches));
+  const { route } = found;
+  const parameters = parametersOf(found, parts);
+  const { sessionId } = parameters;
+  const aim = { operation: route.operation, ...(sessionId !== undefined && { sessionId }) };
+  const caller = await handling.authorize(request, aim);
   if (caller instanceof Response) return caller;
   if (!isRecord(caller)) throw new HttpFailure(401, 'UNAUTHORIZED', 'Say who you are.');
   const body = route.body ? await readBody(request, handling.maxBodyBytes) : undefined;
   if (route.body) checkBody(route.body, body);
-  const call: Call = { handling, request, url, caller, parameters, body: body as Call['body'], context };
+  const query = new Query(url);
+  const call: Call = { handling, request, query, caller, parameters, body: body as Call['body'], context };
   return route.handle(call);
 }
 
-/** The parameters in a path, or undefined where it is another one. */
-function match(want: readonly string[], have: readonly string[]): Record<string, string> | undefined {
-  if (want.length !== have.length) return undefined;
+function notFound(others: readonly Matcher[]): HttpFailure {
+  if (others.length === 0) return new HttpFailure(404, 'NOT_FOUND', 'There is no such route.');
+  const allow = [...new Set(others.map(({ route }) => route.method))].join(', ');
+  return new HttpFailure(405, 'METHOD_NOT_ALLOWED', `This route takes ${allow}.`, { allow });
+}
+
+/** Of an address as `Request` has it: it is whole, and its path is normalised. */
+function pathOf(url: string): string {
+  const start = url.indexOf('/', url.indexOf('//') + 2);
+  const end = url.search(/[?#]/);
+  return end < 0 ? url.slice(start) : url.slice(start, end);
+}
+
+function fits({ parts }: Matcher, have: readonly string[]): boolean {
+  if (parts.length !== have.length) return false;
+  for (let i = 0; i < parts.length; i++) if (parts[i] !== undefined && parts[i] !== have[i]) return false;
+  return true;
+}
+
+function parametersOf({ parts, names }: Matcher, have: readonly string[]): Record<string, string> {
   const parameters: Record<string, string> = {};
-  for (const [i, part] of want.entries()) {
-    if (!part.startsWith('{')) {
-      if (part !== have[i]) return undefined;
-      continue;
-    }
+  let n = 0;
+  for (const [i, part] of parts.entries()) {
+    if (part !== undefined) continue;
     try {
-      parameters[part.slice(1, -1)] = decodeURIComponent(have[i]!);
+      parameters[names[n++]!] = decodeURIComponent(have[i]!);
     } catch {
-      return undefined;
+      throw notFound([]);
     }
   }
   return parameters;
@@ -265,6 +283,7 @@ function checked(options: ServeOptions): Handling {
   const hub: EventHub = eventHub({ store, show, pollMs, watch, clock });
   return {
     agents,
+    names: new Map([...agents].map(([name, agent]) => [agent, name])),
     store,
     hub,
     projection: new Projection(show),

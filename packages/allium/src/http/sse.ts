@@ -1,12 +1,13 @@
 /** Events as a `text/event-stream` response. */
 import type { EventReader } from './follow.js';
+import { nextTurn } from './next-turn.js';
 
 export interface SseOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds without an event after which a comment is sent, so that proxies keep the connection. */
   readonly heartbeatMs: number;
-  /** The first event is being waited for. */
-  readonly onFirst?: () => void;
+  /** Called once the stream is read, after what could be sent at once. */
+  readonly onBegin?: () => void;
   /** The reader has left before the end. */
   readonly onLeave?: () => void;
 }
@@ -27,25 +28,30 @@ export function sseLines(reader: EventReader): TextSource {
 
 export function sseResponse(
   next: TextSource,
-  { headers, heartbeatMs, onFirst, onLeave }: SseOptions,
+  { headers, heartbeatMs, onBegin, onLeave }: SseOptions,
 ): Response {
   const encoder = new TextEncoder();
   let beat: ReturnType<typeof setInterval> | undefined;
   let begun = false;
-  const stop = (): void => clearInterval(beat);
+  let over = false;
+  const stop = (): void => {
+    over = true;
+    clearInterval(beat);
+  };
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
-          const waits = next();
-          // Once the first read waits, nothing here delays it.
           if (!begun) {
             begun = true;
-            beat = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), heartbeatMs);
-            (beat as { unref?: () => void }).unref?.();
-            onFirst?.();
+            nextTurn(() => {
+              if (over) return;
+              beat = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), heartbeatMs);
+              (beat as { unref?: () => void }).unref?.();
+              onBegin?.();
+            });
           }
-          const text = await waits;
+          const text = await next();
           if (text !== undefined) return controller.enqueue(encoder.encode(text));
           stop();
           controller.close();

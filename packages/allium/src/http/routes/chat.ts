@@ -248,9 +248,9 @@ function chatEvents(call: Call, reader: EventReader, chunks: UiChunks, leave?: (
   return events(call, reader, lines, leave, { 'x-vercel-ai-ui-message-stream': 'v1' });
 }
 
-function sdkOf({ handling, url }: Call): SdkVersion {
-  const given = url.searchParams.get('sdk');
-  if (given === null) return handling.sdk;
+function sdkOf({ handling, query }: Call): SdkVersion {
+  const given = query.get('sdk');
+  if (given === undefined) return handling.sdk;
   if (!['5', '6', '7'].includes(given))
     throw new HttpFailure(400, 'INVALID_REQUEST', '`sdk` has to be 5, 6 or 7.');
   return Number(given) as SdkVersion;

@@ -36,8 +36,9 @@ export const runRoutes: readonly Route[] = [
     ]),
     answers: ['json', 'events'],
     async handle(call) {
-      const { sessionId = newId(call) } = call.body;
-      if (call.body.sessionId !== undefined && (await openSession(call, sessionId)))
+      const { sessionId } = call.body;
+      if (sessionId === undefined) return run(call, { ...newSession(call, newId(call)), isNew: true });
+      if (await openSession(call, sessionId))
         throw new HttpFailure(409, 'SESSION_EXISTS', 'There is such a session already: go on with it.');
       return run(call, newSession(call, sessionId));
     },

@@ -34,9 +34,9 @@ export const sessionRoutes: readonly Route[] = [
     },
     answers: ['json'],
     async handle(call) {
-      const { handling, caller, url } = call;
+      const { handling, caller, query } = call;
       const { tenant } = caller;
-      const cursor = url.searchParams.get('cursor') ?? undefined;
+      const cursor = query.get('cursor');
       const page = await handling.store.list({
         limit: limitOf(call, 50, 100),
         ...(tenant !== undefined && { tenant }),
@@ -99,8 +99,8 @@ export const sessionRoutes: readonly Route[] = [
       const { session } = await sessionOf(call);
       const limit = limitOf(call, 50, 200);
       const messages = await session.messages();
-      const before = call.url.searchParams.get('before');
-      const end = before === null ? messages.length : messages.indexOf(messageNamed(messages, before));
+      const before = call.query.get('before');
+      const end = before === undefined ? messages.length : messages.indexOf(messageNamed(messages, before));
       const page: ClientMessage[] = [];
       let at = end;
       while (at > 0 && page.length < limit) {
@@ -122,8 +122,7 @@ export const sessionRoutes: readonly Route[] = [
     answers: ['events', 'nothing'],
     async handle(call) {
       const { storeId } = await sessionOf(call);
-      const after =
-        call.request.headers.get('last-event-id') ?? call.url.searchParams.get('after') ?? undefined;
+      const after = call.request.headers.get('last-event-id') ?? call.query.get('after');
       if (after !== undefined && after !== 'run' && after !== 'now' && !parseCursor(after))
         throw new HttpFailure(400, 'INVALID_REQUEST', 'That is not the id of an event.');
       const reader = call.handling.hub.reader(storeId, { after });
