@@ -5,23 +5,33 @@ import { agentFor } from '../work/http-agent.mjs';
 import { firstByte as measureFirst, readEvents, weighOpen } from '../work/sse-server.mjs';
 
 export const what =
-  'reads the body, loops over `session.stream()`, writes what a client needs of each event as a line of JSON: as a listener of `node:http`, or as a fetch handler on the same `toNodeListener()`';
+  'parses the JSON body, makes an id for the session, sets the same headers, loops over `session.stream()`, writes what a client needs of each event as `id:` and `data:` lines of JSON, and aborts the run when the client leaves: as a listener of `node:http`, or as a fetch handler on the same `toNodeListener()`. It checks nothing, and nobody can join or resume';
 
-let sessions = 0;
+const headersFor = (id) => ({
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+  'x-session-id': id,
+});
 
 function listener(agent) {
-  return async (request, response) => {
+  const answer = async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     const { input } = JSON.parse(body);
-    response.setHeader('content-type', 'text/event-stream');
+    const id = `s_${agent.newId()}`;
+    const session = agent.session(id);
+    for (const [name, value] of Object.entries(headersFor(id))) response.setHeader(name, value);
+    response.once('close', () => response.writableEnded || session.abort().catch(() => {}));
     let n = 0;
-    for await (const event of agent.session(`s${sessions++}`).stream(input)) {
+    for await (const event of session.stream(input)) {
       const told = payload(event);
       if (told) response.write(`id: ${n++}\ndata: ${JSON.stringify(told)}\n\n`);
     }
     response.end();
   };
+  // A run that is aborted throws.
+  return (request, response) => answer(request, response).catch(() => response.destroy());
 }
 
 /** The same, from `Request` to `Response`. */
@@ -29,7 +39,8 @@ function fetching(agent) {
   const encoder = new TextEncoder();
   return toNodeListener(async (request) => {
     const { input } = await request.json();
-    const events = agent.session(`s${sessions++}`).stream(input)[Symbol.asyncIterator]();
+    const id = `s_${agent.newId()}`;
+    const events = agent.session(id).stream(input)[Symbol.asyncIterator]();
     let n = 0;
     const pull = async (controller) => {
       for (let step = await events.next(); !step.done; step = await events.next()) {
@@ -39,8 +50,9 @@ function fetching(agent) {
       }
       controller.close();
     };
-    const body = new ReadableStream({ pull }, { highWaterMark: 0 });
-    return new Response(body, { headers: { 'content-type': 'text/event-stream' } });
+    // Leaving the events ends the run.
+    const body = new ReadableStream({ pull, cancel: () => events.return() }, { highWaterMark: 0 });
+    return new Response(body, { headers: headersFor(id) });
   });
 }
 

@@ -44,7 +44,7 @@ export async function run({ settings, progress }) {
   };
   return {
     title: 'HTTP',
-    about: `Server-sent events over a loopback connection: one answer of ${COUNT.toLocaleString('en')} pieces, read to its end; the time to the first byte of an answer of one piece; and ${crowd.streams.toLocaleString('en')} streams that a client in another process holds open. All run the same agent and write the same payload; the bare fetch handler runs on toNodeListener(), as serve() does, and the client is in the process of the server, except for the open streams.`,
+    about: `Server-sent events over a loopback connection: one answer of ${COUNT.toLocaleString('en')} pieces, read to its end; the time to the first byte of an answer of one piece; and ${crowd.streams.toLocaleString('en')} streams that a client in another process holds open. All run the same agent and write the same payload; the bare fetch handler runs on toNodeListener(), as serve() does. The client is in the process of the server for the long answer, and in another one for the first byte and the open streams.`,
     sections: [
       { results: events, unit: 'µs per event', baseline: BARE },
       { results: first, unit: 'value', variant: 'figure' },
