@@ -100,6 +100,8 @@ export interface RunPort extends RunFacts, RunLimits {
   readonly judgements: Judging;
   /** The input, while guards judge it beside the first model call. */
   readonly pendingInput: { allowed(): Promise<void> } | undefined;
+  /** Calls under way, and runs of sub-agents: they are told when the run is stopped. */
+  readonly inside: { halt(signal: unknown, by: string | undefined): void }[];
   /** Somebody sees its events. */
   readonly watched: boolean;
   /** Run layers come before the loop, and one may end without it. */

@@ -47,6 +47,20 @@ export class SeamCall {
     return this.run.runId;
   }
 
+  /** Its layers begin: from here on it hears of a stop. */
+  enter(): void {
+    this.run.inside.push(this);
+  }
+
+  /** Its layers have ended. */
+  leave(): void {
+    const { inside } = this.run;
+    // Mostly it is the only one.
+    if (inside.at(-1) === this) inside.pop();
+    else if (inside.includes(this)) inside.splice(inside.indexOf(this), 1);
+    this.scope.close();
+  }
+
   /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
   _raised(value: unknown, by: Attribution): void {
     const noted = this.raised;
@@ -116,32 +130,41 @@ export interface Showing {
   ): { end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> } | undefined;
 }
 
-/** The same for a model call. */
+/**
+ * The same for a model call. Its fields are set in the constructor, as in every class of which calls make one: field
+ * initialisers of a subclass cost more than all else about it.
+ */
 export class ModelSeam extends SeamCall {
+  /** Where it streams to; undefined for calls nobody watches. */
+  declare readonly live: Showing | undefined;
+  /** How much of the history the request covers. */
+  declare readonly length: number;
   /** A layer has registered a transform. */
-  transformed = false;
+  declare transformed: boolean;
   /** Who asked for it with `generate()`. */
-  caller: Context | undefined = undefined;
+  declare caller: Context | undefined;
   /** The request before any layer saw it, where it is not simply the run's. */
-  given: RequestParts | undefined = undefined;
+  declare given: RequestParts | undefined;
   /** What `next({ … })` made of the request, by the context that goes in with it. */
-  overridden: Map<ModelContext, RequestParts> | undefined = undefined;
+  declare overridden: Map<ModelContext, RequestParts> | undefined;
   /** What was noted about the request of this call. */
-  rewrites: { readonly by: string; readonly what: string }[] | undefined = undefined;
-  /** Somebody set the model, if only to the same one: by that `onError` tells who has no other from who set none. */
-  modelSet = false;
+  declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
+  /** Somebody set the model, if only to the same one: so `onError` can tell "no other model" from "none set". */
+  declare modelSet: boolean;
   /** The most tokens the last attempt was allowed to write. */
-  outputLimit: number | undefined = undefined;
+  declare outputLimit: number | undefined;
 
-  constructor(
-    run: RunPort,
-    scope: Scope,
-    /** Where it streams to; undefined for calls nobody watches. */
-    readonly live: Showing | undefined,
-    /** How much of the history the request covers. */
-    readonly length: number,
-  ) {
+  constructor(run: RunPort, scope: Scope, live: Showing | undefined, length: number) {
     super(run, scope);
+    this.live = live;
+    this.length = length;
+    this.transformed = false;
+    this.caller = undefined;
+    this.given = undefined;
+    this.overridden = undefined;
+    this.rewrites = undefined;
+    this.modelSet = false;
+    this.outputLimit = undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 /** The journal of a session while a run writes it. */
 import { type Clock, soon } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
+import { type Linked, LinkedList } from '../lib/linked-list.js';
 import { NOTHING, type Usage } from '../messages/messages.js';
 import type { CellChange } from '../protocol/state.js';
 import {
@@ -14,7 +15,10 @@ import {
 import type { SessionState } from './session-state.js';
 
 /** Writes entries, one append at a time. What piles up behind a slow append goes into the next one together. */
-export class Journal {
+export class Journal implements Linked<Journal> {
+  before: Journal | undefined = undefined;
+  after: Journal | undefined = undefined;
+  isBehind = false;
   /** Why nothing more can be written: a failure, here or elsewhere. */
   broken: unknown = undefined;
   private waiting: readonly NewEntry[] = NOTHING;
@@ -40,7 +44,7 @@ export class Journal {
   /** Durable, and part of the state, when it returns or resolves. */
   append(bodies: readonly EntryDraft[]): Awaitable<void> {
     this.check();
-    this.waiting = this.waiting.concat(this.completedAll(bodies));
+    this.waiting = joined(this.waiting, this.completedAll(bodies));
     return this.flush();
   }
 
@@ -125,9 +129,9 @@ export class Journal {
   private write(entries: readonly NewEntry[]): Awaitable<void> {
     const { ahead, state } = this;
     this.ahead = NOTHING;
-    behind.delete(this);
+    notBehind(this);
     try {
-      const all = ahead.concat(entries);
+      const all = joined(ahead, entries);
       const seq = this.store.append(state.sessionId, state.seq, all);
       if (!isThenable(seq)) return this.written(all, entries, seq);
       this.busy = seq
@@ -172,6 +176,12 @@ export class Journal {
   }
 }
 
+/** Most appends have nothing before them, and joining lists costs more than looking. */
+function joined(first: readonly NewEntry[], then: readonly NewEntry[]): readonly NewEntry[] {
+  if (first.length === 0) return then;
+  return then.length === 0 ? first : [...first, ...then];
+}
+
 /** Bodies are made for one append, so they are completed in place. */
 function completed(body: EntryDraft, at: number): NewEntry {
   body.v = ENTRY_VERSION;
@@ -190,19 +200,27 @@ function tooLate(runId: string | undefined, sessionId: string, type = 'late'): A
  * Journals whose state is ahead of the store. They share one timer: with one each, a thousand short runs that follow each
  * other without a pause would all be remembered until the last has ended.
  */
-const behind = new Set<Journal>();
+const behind = new LinkedList<Journal>();
 let looking = false;
 
 function writeSoon(journal: Journal): void {
   behind.add(journal);
+  journal.isBehind = true;
   if (looking) return;
   looking = true;
   soon(() => {
     looking = false;
-    const late = [...behind];
-    behind.clear();
-    for (const one of late) void one.settleLate();
+    for (let one = behind.first; one !== undefined; one = behind.first) {
+      notBehind(one);
+      void one.settleLate();
+    }
   });
+}
+
+function notBehind(journal: Journal): void {
+  if (!journal.isBehind) return;
+  journal.isBehind = false;
+  behind.remove(journal);
 }
 
 /** What a model call outside the turns of the loop used. */

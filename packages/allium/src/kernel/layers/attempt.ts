@@ -17,24 +17,34 @@ export type Override = Record<string, unknown> | undefined;
 
 /** One call inward, with a scope of its own. What it came to is stored in the context of the layer that made it. */
 export class Attempt extends Scope {
-  state: 'pending' | 'done' | 'failed' = 'pending';
+  declare state: 'pending' | 'done' | 'failed';
   /** Its layer has ended without it, so what it still brings doesn't count. */
-  dropped = false;
+  declare dropped: boolean;
   /** The result, or the error. */
-  value: unknown = undefined;
-  readonly ctx: LayerContext;
-  readonly promise: Promise<unknown>;
+  declare value: unknown;
+  declare private readonly layer: Layer;
+  declare readonly outer: LayerContext;
+  /** The attempts of the layer so far, and this one. */
+  declare private readonly all: Attempt[];
+  declare readonly ctx: LayerContext;
+  declare readonly promise: Promise<unknown>;
 
-  /** Goes in at layer `i` at once. `all`: the attempts of the layer so far, to which it adds itself. */
+  /** Goes in at layer `i` at once. */
   constructor(
-    private readonly layer: Layer,
-    readonly outer: LayerContext,
+    layer: Layer,
+    outer: LayerContext,
     onion: Inward,
     i: number,
-    private readonly all: Attempt[],
+    all: Attempt[],
     override?: Override,
   ) {
     super(outer._scope);
+    this.state = 'pending';
+    this.dropped = false;
+    this.value = undefined;
+    this.layer = layer;
+    this.outer = outer;
+    this.all = all;
     const ctx = outer._fork(this);
     this.ctx = ctx;
     all.push(this);

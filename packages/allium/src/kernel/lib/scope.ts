@@ -3,20 +3,25 @@
  * only when somebody reads its signal.
  */
 
+import { type Linked, LinkedList } from './linked-list.js';
+
 /** Somebody who is told when a scope is aborted. */
-export interface Listener {
+export interface Listener extends Linked<Listener> {
+  /** Where it listens. */
+  at: Scope | undefined;
   tell(reason: unknown): void;
 }
 
 export class Scope {
-  /** Everyone who listens in this tree of scopes, in the order they came, and where. Most scopes have no listener. */
-  private readonly listeners: Map<Listener, Scope>;
+  /** Everyone who listens in this tree of scopes, in the order they came. */
+  private readonly listeners: LinkedList<Listener>;
+  /** How many of them listen here. Mostly nobody does. */
   private listening = 0;
   private own: unknown = undefined;
   private controller: AbortController | undefined = undefined;
 
   constructor(readonly parent?: Scope) {
-    this.listeners = parent === undefined ? new Map() : parent.listeners;
+    this.listeners = parent === undefined ? new LinkedList() : parent.listeners;
   }
 
   get aborted(): boolean {
@@ -43,40 +48,48 @@ export class Scope {
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.own = reason;
-    const inside = [...this.listeners].filter(([, at]) => at.isWithin(this));
-    for (const [listener, at] of inside) if (at.remove(listener)) listener.tell(reason);
+    const inside: Listener[] = [];
+    for (let one = this.listeners.first; one !== undefined; one = one.after)
+      if (one.at!.isWithin(this)) inside.push(one);
+    for (const one of inside) if (one.at?.remove(one)) one.tell(reason);
   }
 
   /** Calls `fn` once when the scope is aborted; at once if it already is. Returns what takes it back. */
   onAbort(fn: (reason: unknown) => void): () => void {
-    const { reason } = this;
-    if (reason !== undefined) {
-      fn(reason);
-      return nothing;
-    }
-    const listener = { tell: fn };
-    this.add(listener);
+    const listener = new Callback(fn);
+    this.listen(listener);
     return () => this.remove(listener);
+  }
+
+  /** Tells the listener once when the scope is aborted; at once if it already is. */
+  listen(listener: Listener): void {
+    const { reason } = this;
+    if (reason === undefined) this.add(listener);
+    else listener.tell(reason);
   }
 
   /** What it guarded has ended: nobody who listens here is told of a later abort. */
   close(): void {
     // Once it is aborted, everyone on the list is told, even if the first to hear of it closes the scope.
     if (this.listening === 0 || this.aborted) return;
-    for (const listener of this.listeners.keys()) this.remove(listener);
+    for (let one = this.listeners.first; one !== undefined; ) {
+      const { after } = one;
+      this.remove(one);
+      one = after;
+    }
   }
 
-  /** The scope must not be aborted. */
-  add(listener: Listener): void {
-    if (this.listeners.has(listener)) return;
-    this.listeners.set(listener, this);
+  private add(listener: Listener): void {
+    this.listeners.add(listener);
+    listener.at = this;
     this.listening++;
   }
 
   /** Says whether it was listening here. */
   remove(listener: Listener): boolean {
-    if (this.listeners.get(listener) !== this) return false;
-    this.listeners.delete(listener);
+    if (listener.at !== this) return false;
+    this.listeners.remove(listener);
+    listener.at = undefined;
     this.listening--;
     return true;
   }
@@ -84,6 +97,18 @@ export class Scope {
   isWithin(scope: Scope): boolean {
     for (let at: Scope | undefined = this; at !== undefined; at = at.parent) if (at === scope) return true;
     return false;
+  }
+}
+
+class Callback implements Listener {
+  at = undefined;
+  before = undefined;
+  after = undefined;
+
+  constructor(private readonly fn: (reason: unknown) => void) {}
+
+  tell(reason: unknown): void {
+    this.fn(reason);
   }
 }
 
@@ -127,9 +152,70 @@ export class SignalCarrier {
 
 type SetTimer = (fn: () => void, ms: number) => () => void;
 
-/** Settles like `promise`, or rejects with the scope's reason as soon as it aborts; what comes later is dropped. */
-export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<T> {
-  return supervised(promise, scope);
+/** Waits for work as long as its scope is not aborted. What the work brings later is dropped. */
+export class Wait<T, R = T> implements Listener {
+  at = undefined;
+  before = undefined;
+  after = undefined;
+  private resolve: ((value: R | PromiseLike<R>) => void) | undefined = undefined;
+  private reject: ((error: unknown) => void) | undefined = undefined;
+
+  constructor(private readonly scope: Scope) {}
+
+  on(work: PromiseLike<T>): Promise<R> {
+    const promise = new Promise<R>((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+    this.scope.listen(this);
+    work.then(
+      (value) => this.settle(value),
+      (error) => this.fail(error),
+    );
+    return promise;
+  }
+
+  tell(reason: unknown): void {
+    this.fail(reason);
+  }
+
+  /** What it settles with. */
+  protected made(value: T): R | PromiseLike<R> {
+    return value as never;
+  }
+
+  /** What it is rejected with. */
+  protected failed(error: unknown): unknown {
+    return error;
+  }
+
+  private settle(value: T): void {
+    const { resolve } = this;
+    if (resolve === undefined) return;
+    try {
+      resolve(this.made(value));
+      this.over();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  protected fail(error: unknown): void {
+    const { reject } = this;
+    if (reject === undefined) return;
+    this.over();
+    reject(this.failed(error));
+  }
+
+  protected over(): void {
+    this.resolve = this.reject = undefined;
+    this.scope.remove(this);
+  }
+}
+
+/** Settles like `work`, or rejects with the scope's reason as soon as it aborts. */
+export function untilAborted<T>(work: PromiseLike<T>, scope: Scope): Promise<T> {
+  return new Wait<T>(scope).on(work);
 }
 
 /**
@@ -137,32 +223,32 @@ export function untilAborted<T>(promise: PromiseLike<T>, scope: Scope): Promise<
  * and only code that ignores its signal is left behind.
  */
 export function supervised<T>(
-  promise: PromiseLike<T>,
+  work: PromiseLike<T>,
   scope: Scope,
-  setTimer?: SetTimer,
-  graceMs = 0,
+  setTimer: SetTimer,
+  graceMs: number,
 ): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let cancel: (() => void) | undefined;
-    const off = scope.onAbort((reason) => {
-      if (setTimer === undefined) reject(reason);
-      else cancel = setTimer(() => reject(reason), graceMs);
-    });
-    const over = (): void => {
-      off();
-      cancel?.();
-    };
-    promise.then(
-      (value) => {
-        over();
-        resolve(value);
-      },
-      (error) => {
-        over();
-        reject(error);
-      },
-    );
-  });
+  return new PatientWait<T>(scope, setTimer, graceMs).on(work);
 }
 
-function nothing(): void {}
+class PatientWait<T> extends Wait<T> {
+  private cancel: (() => void) | undefined = undefined;
+
+  constructor(
+    scope: Scope,
+    private readonly setTimer: SetTimer,
+    private readonly graceMs: number,
+  ) {
+    super(scope);
+  }
+
+  override tell(reason: unknown): void {
+    const { setTimer } = this;
+    this.cancel = setTimer(() => this.fail(reason), this.graceMs);
+  }
+
+  protected override over(): void {
+    super.over();
+    this.cancel?.();
+  }
+}

@@ -46,7 +46,7 @@ export async function generate(
   const layers = run.plan.layers.model;
   const inside = layers.findIndex((layer) => layer.position > caller._position);
   const from = inside < 0 ? layers.length : inside;
-  run.inside.add(call);
+  call.enter();
   caller._call.workBegins();
   let answered = false;
   try {
@@ -60,8 +60,7 @@ export async function generate(
     if (isControl(error)) caller._cross(error, call.latchedBy);
     throw error;
   } finally {
-    run.inside.delete(call);
+    call.leave();
     caller._call.workEnded(answered);
-    scope.close();
   }
 }

@@ -22,11 +22,11 @@ import { isCrowded, type Reservation } from './budget.js';
 import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
 import { changesRequest, requestMessages, requestOf, type Sent } from './model-request.js';
 import type { Calling } from './model-run.js';
-import { StreamReader } from './model-stream.js';
+import { type PartTaker, StreamReader } from './model-stream.js';
 import { modelTime } from './stalls.js';
 
 /** Calls the model of the context, as soon as the budget has room for it. */
-export async function callModel(ctx: Calling): Promise<ModelResponse> {
+export function callModel(ctx: Calling): Promise<ModelResponse> {
   const { budget, plan, meters } = ctx._run;
   if (plan.layers.model.length > 0) {
     checkAssigned(ctx);
@@ -34,6 +34,13 @@ export async function callModel(ctx: Calling): Promise<ModelResponse> {
   }
   // A run that is to end makes no further call, whatever a layer swallowed.
   ctx._checkBegin();
+  if (changesRequest(ctx) || meters || budget.limited) return askFirst(ctx);
+  return new ModelCall(ctx, undefined, budget.priceOf(ctx.model), undefined, undefined).read();
+}
+
+/** Rules and guards of the request, meters and the budget have their say before the call. */
+async function askFirst(ctx: Calling): Promise<ModelResponse> {
+  const { budget, meters } = ctx._run;
   const messages = changesRequest(ctx) ? await requestMessages(ctx) : undefined;
   // Read before anything is set aside or asked: what is wrong with a price costs nothing.
   const price = budget.priceOf(ctx.model);
@@ -45,22 +52,17 @@ export async function callModel(ctx: Calling): Promise<ModelResponse> {
     hold?.release();
     throw error;
   }
-  const call = new ModelCall(ctx, messages, price, reservation, hold);
-  try {
-    await call.read();
-    return call.complete();
-  } catch (error) {
-    call.failed(error);
-    throw error;
-  }
+  return new ModelCall(ctx, messages, price, reservation, hold).read();
 }
 
 /** One attempt. */
-class ModelCall {
+class ModelCall implements PartTaker {
   private readonly raw: Assembler;
   private readonly attempts: number;
-  private stages: Stages | undefined;
-  private live: LiveStream | undefined;
+  private stages: Stages | undefined = undefined;
+  /** Takes the parts where layers transform the stream. */
+  private transform: ((part: ModelPart) => void) | undefined = undefined;
+  private live: LiveStream | undefined = undefined;
   /** The live message knows of it. */
   private begun = false;
 
@@ -76,33 +78,34 @@ class ModelCall {
     ctx._call.workBegins();
   }
 
-  read(): Promise<void> {
+  read(): Promise<ModelResponse> {
     const { ctx, raw, messages } = this;
     const { _run: run, _call: call } = ctx;
-    const settings = capped(capped(ctx.settings, this.reservation), this.hold);
-    call.outputLimit = settings.maxOutputTokens;
-    const request = requestOf(ctx, messages, settings);
-    this.stages = stagesOf(ctx, raw);
-    this.live = call.live?.begin(ctx, this.stages?.last ?? raw);
-    this.begun = true;
-    const reader = new StreamReader(run, ctx.model, ctx._scope, this.taker(), call.live !== undefined);
-    return reader.read(request, modelTime(run.limits, call.time));
+    try {
+      const settings = capped(capped(ctx.settings, this.reservation), this.hold);
+      call.outputLimit = settings.maxOutputTokens;
+      const request = requestOf(ctx, messages, settings);
+      this.stages = stagesOf(ctx, raw);
+      this.live = call.live?.begin(ctx, this.stages?.last ?? raw);
+      this.begun = true;
+      this.transform = this.stages?.taker(this.live);
+      const time = modelTime(run.limits, call.time);
+      return new StreamReader(run, ctx.model, ctx._scope, this, call.live !== undefined, time).read(request);
+    } catch (error) {
+      this.failed(error);
+      throw error;
+    }
   }
 
-  /** Takes the parts of the stream; true for the one that completes the answer. */
-  private taker(): (part: ModelPart) => boolean {
-    const { raw, live, stages } = this;
-    const staged = stages?.taker(live);
-    if (staged)
-      return (part) => {
-        staged(part);
-        return part.type === 'finish';
-      };
-    return (part) => {
-      const block = raw.add(part);
-      if (live !== undefined && block >= 0) live.part(part, block);
-      return block < 0;
-    };
+  take(part: ModelPart): boolean {
+    const { transform, live } = this;
+    if (transform !== undefined) {
+      transform(part);
+      return part.type === 'finish';
+    }
+    const block = this.raw.add(part);
+    if (live !== undefined && block >= 0) live.part(part, block);
+    return block < 0;
   }
 
   complete(): ModelResponse {

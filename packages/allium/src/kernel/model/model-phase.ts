@@ -22,13 +22,20 @@ import { callModel } from './model-call.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { type Answer, type Decided, writeAnswer } from './write-answer.js';
 
-/** Gets an answer and writes it. It begins again where `onError` restarts the turn, or a guard has the model asked again. */
+/** Gets an answer and writes it. Begins again where `onError` restarts the turn, or a guard has the model asked again. */
 export async function modelPhase(run: ModelRun): Promise<Answer> {
   if (run.turn > 1) run.request = run.agent.request(run.plan, run.turn, run.request);
   for (let live = newMessage(run); ; ) {
     const ctx = contextOf(run, live);
+    const { _call: call } = ctx;
     try {
-      const response = await respond(ctx);
+      let response: ModelResponse;
+      try {
+        call.enter();
+        response = await respond(ctx);
+      } finally {
+        call.leave();
+      }
       // Guards that judge the input beside the model call have to allow it before anything comes of the answer.
       if (run.pendingInput) await run.pendingInput.allowed();
       const decided = decide(ctx, response);
@@ -62,21 +69,20 @@ function contextOf(run: ModelRun, live: LiveMessage): Calling {
   return ctx;
 }
 
+function respond(ctx: Calling): Promise<ModelResponse> {
+  const { _run: run } = ctx;
+  const { transformContext, transformSystemPrompt } = run.plan.rules;
+  if (transformContext.length === 0 && transformSystemPrompt.length === 0) return throughLayers(ctx);
+  return run.supervise(transform(run, ctx)).then(() => throughLayers(ctx));
+}
+
 /** What comes out of the layers around the model. Code in them that ignores an abort is left behind. */
-async function respond(ctx: Calling): Promise<ModelResponse> {
-  const { _run: run, _call: call } = ctx;
-  const { layers, onions, rules: hooks } = run.plan;
-  run.inside.add(call);
-  try {
-    if (hooks.transformContext.length > 0 || hooks.transformSystemPrompt.length > 0)
-      await run.supervise(transform(run, ctx));
-    if (layers.model.length === 0) return await callModel(ctx);
-    onions.model ??= new Onion(layers.model, callModel);
-    return await run.supervise(Promise.resolve(onions.model.enter(0, ctx) as ModelResponse));
-  } finally {
-    run.inside.delete(call);
-    call.scope.close();
-  }
+function throughLayers(ctx: Calling): Promise<ModelResponse> {
+  const { _run: run } = ctx;
+  const { layers, onions } = run.plan;
+  if (layers.model.length === 0) return callModel(ctx);
+  onions.model ??= new Onion(layers.model, callModel);
+  return run.supervise(onions.model.enter(0, ctx) as Promise<ModelResponse>);
 }
 
 async function transform(run: ModelRun, ctx: Calling): Promise<void> {

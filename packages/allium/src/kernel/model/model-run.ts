@@ -21,8 +21,6 @@ export interface ModelRun extends InboxRun {
     /** What the model calls of a turn start from; `before`: those of the turn before. */
     request(plan: Plan, turn: number, before?: RequestParts): RequestParts;
   };
-  /** Calls under way: who is told when the run is stopped. */
-  readonly inside: Set<{ halt(signal: unknown, by: string | undefined): void }>;
   /** Its end is told: no event follows. */
   readonly over: boolean;
   turn: number;

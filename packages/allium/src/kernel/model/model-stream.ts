@@ -4,9 +4,10 @@ import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { type Listener, type Scope, SignalCarrier } from '../lib/scope.js';
+import type { ModelResponse } from '../messages/messages.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from '../messages/model.js';
 import type { ModelRun } from './model-run.js';
-import { StallWatch } from './stalls.js';
+import { StreamWatch } from './stalls.js';
 
 type Step = IteratorResult<ModelPart>;
 
@@ -32,22 +33,33 @@ export class Breather {
   }
 }
 
+/** Who puts the answer together. */
+export interface PartTaker {
+  /** True: the answer is complete with this part. */
+  take(part: ModelPart): boolean;
+  /** The answer, once the stream has ended. Throws if there is none. */
+  complete(): ModelResponse;
+  failed(error: unknown): void;
+}
+
 /**
  * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model ignores
  * its signal. Callbacks instead of an async function: this runs for every part of every stream.
  */
 export class StreamReader implements Listener {
+  at = undefined;
+  before = undefined;
+  after = undefined;
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
   private parts = 0;
-  private readonly watch = new StallWatch();
+  private watching: StreamWatch | undefined = undefined;
+  private iterator: ModelIterator | undefined = undefined;
+  private cancelGrace: (() => void) | undefined = undefined;
+  private resolve: (response: ModelResponse) => void = ignore;
+  private reject: (error: unknown) => void = ignore;
   private readonly carrier: SignalCarrier;
-  private iterator: ModelIterator | undefined;
-  private expected: Expected | undefined;
-  private cancelGrace: (() => void) | undefined;
-  private resolve!: () => void;
-  private reject!: (error: unknown) => void;
   private readonly onStep = (step: Step): void => {
     if (this.open && !this.took(step)) this.pull();
   };
@@ -57,31 +69,33 @@ export class StreamReader implements Listener {
     private readonly run: ModelRun,
     readonly model: Model,
     private readonly scope: Scope,
-    /** Takes a part; true: the answer is complete with it. */
-    private readonly take: (part: ModelPart) => boolean,
+    private readonly taker: PartTaker,
     /** Somebody may watch the stream. */
     private readonly isShown: boolean,
+    private readonly time: ModelTime,
   ) {
     this.carrier = new SignalCarrier(scope);
   }
 
   /** Settles when the stream has ended, or the answer is complete and the stream goes on for too long. */
-  read(request: ModelRequest, time: ModelTime): Promise<void> {
+  read(request: ModelRequest): Promise<ModelResponse> {
     const { scope, model } = this;
     if (scope.aborted) throw scope.reason;
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
-    const ended = new Promise<void>((resolve, reject) => {
+    const answer = new Promise<ModelResponse>((resolve, reject) => {
       this.resolve = resolve;
       this.reject = reject;
     });
-    if (scope.aborted) this.tell(scope.reason);
-    else {
-      scope.add(this);
-      this.pull();
-      if (this.open) this.watch.begin(this, time);
-    }
-    return ended;
+    scope.listen(this);
+    this.pull();
+    if (this.open) this.watch();
+    return answer;
+  }
+
+  private watch(): StreamWatch {
+    this.watching ??= new StreamWatch(this, this.time);
+    return this.watching;
   }
 
   get clock(): Clock {
@@ -109,9 +123,8 @@ export class StreamReader implements Listener {
   /** The scope was aborted. */
   tell(reason: unknown): void {
     if (!this.open) return;
-    this.close();
     const iterator = this.iterator!;
-    this.reject(reason);
+    this.fail(reason);
     // Not at once: a stream that hears of the abort itself may just be ending.
     queueMicrotask(() => void abandon(iterator));
   }
@@ -122,7 +135,7 @@ export class StreamReader implements Listener {
         const next = this.iterator!.next();
         if (isThenable(next)) {
           next.then(this.onStep, this.onError);
-          if (this.finished && this.open) this.expectEnd();
+          if (this.finished && this.open) this.watch().expectEnd();
           return;
         }
         // What aborts the run in its own next() has nothing more to say.
@@ -136,17 +149,22 @@ export class StreamReader implements Listener {
   /** Takes a step. True when reading has ended, or goes on by itself later. What is rare is not in here. */
   private took(step: Step): boolean {
     try {
-      if (step.done) return this.ended();
-      if (this.take(step.value)) this.finished = true;
+      if (step.done) return this.end();
+      if (this.taker.take(step.value)) this.finished = true;
     } catch (error) {
       return this.refused(error, step);
     }
     return this.parts++ % LOOK_EVERY === 0 && this.waits();
   }
 
-  private ended(): true {
+  private end(): true {
     this.close();
-    this.resolve();
+    try {
+      this.resolve(this.taker.complete());
+    } catch (error) {
+      this.taker.failed(error);
+      this.reject(error);
+    }
     return true;
   }
 
@@ -167,20 +185,11 @@ export class StreamReader implements Listener {
     return wait !== undefined;
   }
 
-  /** The answer is complete, so a stream that does not end is let go. Most end at once, and need no timer for that. */
-  private expectEnd(): void {
-    if (this.expected) return;
-    this.expected = { reader: this };
-    if (expected.push(this.expected) === 1) soon(lookForEnds);
-  }
-
-  /** It has not ended when it was looked for. */
+  /** The answer is complete, so a stream that doesn't end is let go. */
   overdue(): void {
-    this.watch.end();
     const { clock, agent } = this.run;
     this.cancelGrace = clock.setTimer(() => {
-      this.close();
-      this.resolve();
+      this.end();
       void abandon(this.iterator!);
     }, agent.teardownTimeoutMs);
   }
@@ -188,14 +197,14 @@ export class StreamReader implements Listener {
   private fail(error: unknown): void {
     if (!this.open) return;
     this.close();
+    this.taker.failed(error);
     this.reject(error);
   }
 
   private close(): void {
     this.open = false;
     this.scope.remove(this);
-    this.watch.end();
-    if (this.expected) this.expected.reader = undefined;
+    this.watching?.end();
     this.cancelGrace?.();
   }
 }
@@ -205,20 +214,6 @@ function noStep(step: unknown, model: Model): AlliumError {
     'MODEL_STREAM_INVALID',
     `next() of ${modelName(model)} returned ${shown(step)}, which is not { done, value }.`,
   );
-}
-
-/** A stream that is to end. Its reader is forgotten when it does: being looked after keeps no run in memory. */
-interface Expected {
-  reader: StreamReader | undefined;
-}
-
-let expected: Expected[] = [];
-
-/** Once for all streams that were read meanwhile. */
-function lookForEnds(): void {
-  const due = expected;
-  expected = [];
-  for (const { reader } of due) reader?.overdue();
 }
 
 /** Nobody waits for what a stream does when it is told to stop, or hears of what that throws. */

@@ -1,4 +1,4 @@
-/** Ends model calls that stall or never end, at no cost per part. */
+/** Ends model calls that stall or never end, without a cost per part. */
 import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
@@ -36,28 +36,39 @@ interface Subject {
   readonly received: number;
   readonly model: Model;
   readonly clock: Clock;
-  /** Time that does not count: the reader, and not the model, is slow. */
+  /** Time that doesn't count: the reader is slow, not the model. */
   readonly pausedMs: number;
   stalled(error: AlliumError): void;
+  /** Its answer is complete, but it hasn't ended. */
+  overdue(): void;
 }
 
 /**
  * Watches a stream. Most answers of fast models are over before the process waits for anything, and cost no timer; the
- * others cost one at a time, however many parts they have.
+ * others cost one at a time, however many parts they have. A stream that has ended isn't kept in memory by its watch.
  */
-export class StallWatch {
-  private subject: Subject | undefined = undefined;
-  private time: ModelTime | undefined = undefined;
+export class StreamWatch {
   private cancel: (() => void) | undefined = undefined;
+  private isComplete = false;
+  /** It is looked at soon. */
+  private isDue = false;
   private began = 0;
   private seen = 0;
   /** When the last part was known to have come. */
   private since = 0;
 
-  begin(subject: Subject, time: ModelTime): void {
-    this.subject = subject;
-    this.time = time;
-    if (fresh.push(this) === 1) soon(armAll);
+  constructor(
+    private subject: Subject | undefined,
+    private readonly time: ModelTime,
+  ) {
+    this.lookSoon();
+  }
+
+  /** The answer is complete, so the stream should end at once. */
+  expectEnd(): void {
+    if (this.isComplete) return;
+    this.isComplete = true;
+    this.lookSoon();
   }
 
   end(): void {
@@ -66,10 +77,22 @@ export class StallWatch {
     this.cancel = undefined;
   }
 
-  /** Sets the timer, if the stream is still read. */
-  arm(): void {
+  private lookSoon(): void {
+    if (this.isDue) return;
+    this.isDue = true;
+    if (due.push(this) === 1) soon(firstLooks);
+  }
+
+  /** The process is about to wait for something: from here on, a stream that is still read needs a timer. */
+  firstLook(): void {
     const { subject } = this;
+    this.isDue = false;
     if (subject === undefined) return;
+    if (this.isComplete) {
+      this.end();
+      subject.overdue();
+      return;
+    }
     this.began = activeTime(subject);
     this.since = this.began;
     this.seen = subject.received;
@@ -77,7 +100,7 @@ export class StallWatch {
   }
 
   private wait({ clock }: Subject, now: number): void {
-    const { idleMs, totalMs } = this.time!;
+    const { idleMs, totalMs } = this.time;
     const ms = Math.min(idleMs / LOOKS, this.began + totalMs - now);
     if (ms === Number.POSITIVE_INFINITY) return;
     this.cancel = clock.setTimer(() => this.look(), Math.max(1, Math.ceil(ms)));
@@ -87,7 +110,7 @@ export class StallWatch {
     this.cancel = undefined;
     const { subject } = this;
     if (subject === undefined) return;
-    const { idleMs, totalMs } = this.time!;
+    const { idleMs, totalMs } = this.time;
     const now = activeTime(subject);
     if (subject.received !== this.seen) {
       this.seen = subject.received;
@@ -101,12 +124,13 @@ export class StallWatch {
   }
 }
 
-let fresh: StallWatch[] = [];
+/** One look for all streams that were begun, or completed, meanwhile. */
+let due: StreamWatch[] = [];
 
-function armAll(): void {
-  const due = fresh;
-  fresh = [];
-  for (const watch of due) watch.arm();
+function firstLooks(): void {
+  const watches = due;
+  due = [];
+  for (const watch of watches) watch.firstLook();
 }
 
 function activeTime({ clock, pausedMs }: Subject): number {

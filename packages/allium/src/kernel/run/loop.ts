@@ -14,7 +14,6 @@
  */
 
 import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
-import type { CallVerdicts } from '../context/run-port.js';
 import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
 import { type Due, drain } from '../inbox/inbox.js';
@@ -67,13 +66,33 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
 async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   if (run.start.compacts) return compactHistory(run);
   const begun = begin(run, ctx);
-  let end = begun instanceof Promise ? await begun : begun;
+  const end = begun instanceof Promise ? await begun : begun;
   // What was said before the first turn is heard in it. If nothing had to be waited for, nothing can have come.
   if (end === undefined && !isContinued(run) && (begun instanceof Promise || run.posted.length > 0))
     await takeIn(run, true, drain(run, 'steer'));
   if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
-  for (; ; end = undefined) {
-    end ??= await takeTurn(run);
+  return goOn(run, end);
+}
+
+/** Turn after turn. `first`: how the turn ended that a resumed run was in. */
+async function goOn(run: Run, first: TurnEnd | undefined): Promise<Stop> {
+  for (let end = first; ; end = undefined) {
+    if (end === undefined) {
+      let answer: Answer | undefined;
+      let tools: BatchOutcome | undefined;
+      const ready = beginTurn(run);
+      if (ready) await ready;
+      try {
+        // Guards judge the request right before it is sent, and the answer when it has come out of the layers.
+        answer = await modelPhase(run);
+        if (run.open.batch) tools = await runTools(run, answer, run.open.batch);
+        if (!tools?.pending.length && run.open.inject.length > 0) await injectWaiting(run);
+        end = turnEnd(run, answer, answer.message, tools, limitOf(answer.ctx));
+      } finally {
+        const written = endTurn(run, answer?.message, tools?.results);
+        if (written) await written;
+      }
+    }
     while (end.suspended) {
       const woken: TurnEnd | undefined = await wake(run);
       if (!woken) return SUSPENDED;
@@ -91,38 +110,27 @@ async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   }
 }
 
-/** One turn: an answer of the model, then the results of its calls. */
-async function takeTurn(run: Run): Promise<TurnEnd> {
+/** Waits only where readers are behind. */
+function beginTurn(run: Run): Promise<void> | undefined {
   checkLimits(run);
   run.turn++;
   // What was said so far was not the last word.
   run.output = undefined;
-  if (run.watched) await tellStart(run);
-  let message: AssistantMessage | undefined;
-  let tools: BatchOutcome | undefined;
-  try {
-    // Guards judge the request right before it is sent, and the answer when it has come out of the layers.
-    const answer = await modelPhase(run);
-    message = answer.message;
-    const { batch } = run.open;
-    const work = batch && runTools(run, answer, batch);
-    tools = work instanceof Promise ? await work : work;
-    const suspended = tools !== undefined && tools.pending.length > 0;
-    if (!suspended && run.open.inject.length > 0) await injectWaiting(run);
-    return turnEnd(run, answer, message, tools, suspended, limitOf(answer.ctx));
-  } finally {
-    if (run.watched || run.hasUnwritten) await endTurn(run, message, tools?.results);
-  }
+  return run.watched ? tellStart(run) : undefined;
 }
 
 /** Runs the calls of an answer. Guards have judged their arguments with it, and judge each result. */
-function runTools(run: Run, answer: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
-  const { decision, response, ctx } = answer;
-  const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limitOf(ctx));
-  const execute = (verdicts: CallVerdicts): Awaitable<BatchOutcome> =>
-    new ToolBatch(run, batch, { tools: ctx._offered, notRun, verdicts }).run();
-  if (!run.plan.guardsResponses) return execute(NO_VERDICTS);
-  return run.judgements.response(response, ctx).then(({ calls }) => execute(calls));
+function runTools(
+  run: Run,
+  { decision, response, message, ctx }: Answer,
+  batch: OpenBatch,
+): Promise<BatchOutcome> {
+  const notRun = NOT_RUN[decision] ?? notWhole(message, limitOf(ctx));
+  const tools = ctx._offered;
+  if (!run.plan.guardsResponses) return new ToolBatch(run, batch, tools, notRun, NO_VERDICTS).run();
+  return run.judgements
+    .response(response, ctx)
+    .then(({ calls }) => new ToolBatch(run, batch, tools, notRun, calls).run());
 }
 
 /** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
@@ -184,9 +192,9 @@ function turnEnd(
   { decision, by, why, forceContinue }: Pick<Answer, 'decision' | 'by' | 'why' | 'forceContinue'>,
   message: AssistantMessage,
   tools: BatchOutcome | undefined,
-  suspended: boolean,
   limit: number | undefined,
 ): TurnEnd {
+  const suspended = tools !== undefined && tools.pending.length > 0;
   // `forceContinue` is looked at last: nothing else decided, and no tool was asked for.
   const natural = tools ? !tools.terminate : forceContinue;
   return {
@@ -227,7 +235,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
     const from = all.findLastIndex(({ id }) => id === last.id) + 1;
     const results = all.slice(from).filter(({ role }) => role === 'tool') as ToolMessage[];
     const outcome = results.length > 0 ? { results, terminate, pending: [] } : undefined;
-    return turnEnd(run, answer, last, outcome, false, limit);
+    return turnEnd(run, answer, last, outcome, limit);
   }
   if (run.watched) await tellStart(run);
   let outcome: BatchOutcome | undefined;
@@ -235,33 +243,37 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
     const { offered } = batch;
     const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
     const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limit);
-    outcome = await new ToolBatch(run, batch, { tools, notRun }).run();
-    const suspended = outcome.pending.length > 0;
-    if (!suspended) await injectWaiting(run);
-    return turnEnd(run, answer, batch.message, outcome, suspended, limit);
+    outcome = await new ToolBatch(run, batch, tools, notRun, undefined).run();
+    if (outcome.pending.length === 0) await injectWaiting(run);
+    return turnEnd(run, answer, batch.message, outcome, limit);
   } finally {
     await endTurn(run, batch.message, outcome?.results);
   }
 }
 
-async function tellStart(run: Run): Promise<void> {
+function tellStart(run: Run): Promise<void> | undefined {
   const { runId, sessionId, turn } = run;
   run.emit({ type: 'turn_start', runId, sessionId, turn });
-  await run.pressure();
+  return run.pressure();
 }
 
 /** State that nothing else carried is written, then the turn has ended, whatever became of it. */
-async function endTurn(
+function endTurn(
   run: Run,
   message: AssistantMessage | undefined,
   toolResults: Results = NOTHING,
-): Promise<void> {
-  const { runId, sessionId, turn } = run;
-  try {
-    if (run.hasUnwritten) await run.append([]);
-  } finally {
-    if (run.watched) run.emit({ type: 'turn_end', runId, sessionId, turn, message, toolResults });
-  }
+): Awaitable<void> {
+  if (run.hasUnwritten) return writeState(run).finally(() => tellEnd(run, message, toolResults));
+  tellEnd(run, message, toolResults);
+}
+
+async function writeState(run: Run): Promise<void> {
+  await run.append([]);
+}
+
+function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: Results): void {
+  const { runId, sessionId, turn, watched } = run;
+  if (watched) run.emit({ type: 'turn_end', runId, sessionId, turn, message, toolResults });
 }
 
 // ── Between turns ────────────────────────────────────────────────────────────────────────────────────────────

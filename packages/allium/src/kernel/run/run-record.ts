@@ -68,13 +68,19 @@ export class RunRecord {
     // An append that is refused must not take along what waits in cells.
     if (how !== 'end') journal.check();
     const due = this.time?.isDue(this.open.activeMs);
-    if (!this.hasUnwritten && !due) return journal[how](entries);
+    if (!this.hasUnwritten && !due) return this.write(entries, how);
     const changes = this.cells.commit();
     const all = together(this.runId, due ? [this.active(), ...entries] : entries, changes, this.unjournaled);
     this.unjournaled = [];
-    const wait = journal[how](all);
+    const wait = this.write(all, how);
     if (wait) return wait.then(() => this.tellChanges(changes));
     this.tellChanges(changes);
+  }
+
+  private write(entries: readonly EntryDraft[], how: 'append' | 'appendLate' | 'end'): Awaitable<void> {
+    const { journal } = this;
+    if (how === 'append') return journal.append(entries);
+    return how === 'end' ? journal.end(entries) : journal.appendLate(entries);
   }
 
   /** What time limits count from in the next part of the run. */

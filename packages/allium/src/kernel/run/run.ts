@@ -46,8 +46,7 @@ class Children {
 export class Run extends RunRecord implements ToolsRun {
   /** The latch of everything that is not inside a model or tool call. */
   readonly call: SeamCall;
-  /** Calls under way, and runs of sub-agents: who is told when the run is stopped. */
-  readonly inside = new Set<{ halt(signal: unknown, by: string | undefined): void }>();
+  readonly inside: { halt(signal: unknown, by: string | undefined): void }[] = [];
   readonly children = new Children();
   readonly judgements = new Judgements(this);
   readonly breather = new Breather();
@@ -86,7 +85,7 @@ export class Run extends RunRecord implements ToolsRun {
     this.meters = start.parent?.meters;
     this.turn = this.open.turns;
     this.request = this.agent.request(plan, 1);
-    start.parent?.inside.add(this);
+    start.parent?.inside.push(this);
     // A sub-agent answers a model, which is to read placeholders.
     if (!start.parent && answerRestorers(plan).length > 0)
       this.events.restoreFrom(new RunContext(this, this.scope, NOTHING));
@@ -225,7 +224,7 @@ export class Run extends RunRecord implements ToolsRun {
   halt(signal: unknown, by: string | undefined): void {
     // Latching it comes back here.
     if (this.call.latched === undefined) this.call.latch(signal, by);
-    else for (const one of this.inside) one.halt(signal, by);
+    else for (const one of [...this.inside]) one.halt(signal, by);
   }
 
   /** Notes that it was the store that failed. */
@@ -252,6 +251,7 @@ export class Run extends RunRecord implements ToolsRun {
   /** Its end is told: no event follows, whatever was left running in it. */
   end(): void {
     this.loop = 'over';
-    this.start.parent?.inside.delete(this);
+    const { inside } = this.start.parent ?? {};
+    inside?.splice(inside.indexOf(this), 1);
   }
 }

@@ -41,18 +41,20 @@ function parse(call: Call): Awaitable<void> {
     const problem = `The arguments of "${tool.name}" are not valid JSON: ${messageOf(error)}. Send one JSON object.`;
     return call.refuse(problem);
   }
-  const judged = (problem: string | undefined): void => {
-    if (!problem) return;
-    call.refuse(problem);
-    call.misfit = true;
-  };
   try {
     const problem = validate(call.ctx, raw, raw);
-    if (problem instanceof Promise) return problem.then(judged).catch((error) => call.failed(error));
-    judged(problem);
+    if (problem instanceof Promise)
+      return problem.then((found) => refuseMisfit(call, found)).catch((error) => call.failed(error));
+    refuseMisfit(call, problem);
   } catch (error) {
     call.failed(error);
   }
+}
+
+function refuseMisfit(call: Call, problem: string | undefined): void {
+  if (!problem) return;
+  call.refuse(problem);
+  call.misfit = true;
 }
 
 async function resolve(call: Call): Promise<void> {

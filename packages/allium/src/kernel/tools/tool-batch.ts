@@ -8,17 +8,18 @@ import type { CallVerdicts } from '../context/run-port.js';
 import { endOf, toolCallLimit } from '../context/stop-checks.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { Onion } from '../layers/onion.js';
+import { isThenable } from '../lib/errors.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { errorResult, type ToolResult } from '../messages/tool-result.js';
 import { startOf } from '../model/tool-starts.js';
 import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
-import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
+import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
 import { prepare } from './tool-arguments.js';
 import { Call, type CallBatch } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
-import { executeAll } from './tool-lanes.js';
+import { executeAll, isInTurn } from './tool-lanes.js';
 import { answerRest, finish, tellStart, tellWaiting } from './tool-results.js';
 import type { ToolsRun } from './tools-run.js';
 import { inDoubt } from './unanswered.js';
@@ -30,23 +31,11 @@ export interface BatchOutcome {
   readonly pending: readonly PendingRequest[];
 }
 
-interface BatchOptions {
-  /** The tools the model was shown. */
-  readonly tools: readonly Tool[];
-  /** What guards said about the calls when they were made; undefined after a resume. */
-  readonly verdicts?: CallVerdicts;
-  /** Nothing runs. Each call is answered with this. */
-  readonly notRun?: string | undefined;
-}
-
 /** The calls of a message, or what is left of them after a resume. */
 export class ToolBatch implements CallBatch {
   readonly message: AssistantMessage;
-  readonly tools: readonly Tool[];
-  readonly verdicts: CallVerdicts | undefined;
   readonly open: readonly Call[];
   limit: StopRun | undefined = undefined;
-  private readonly notRun: string | undefined;
   /** Set once one of the calls asks somebody: what calls beside it are cut off with. */
   private waiting: Aborted | undefined = undefined;
   private approving: ToolApproval | undefined = undefined;
@@ -54,17 +43,17 @@ export class ToolBatch implements CallBatch {
   constructor(
     readonly runner: ToolsRun,
     private readonly batch: OpenBatch,
-    { tools, verdicts, notRun }: BatchOptions,
+    /** The tools the model was shown. */
+    readonly tools: readonly Tool[],
+    /** Nothing runs: each call is answered with this. */
+    private readonly notRun: string | undefined,
+    /** What guards said about the calls when they were made; undefined after a resume. */
+    readonly verdicts: CallVerdicts | undefined,
   ) {
-    this.message = batch.message;
-    this.tools = tools;
-    this.verdicts = verdicts;
-    this.notRun = notRun;
-    const open: Call[] = [];
-    batch.calls.forEach((call, index) => {
-      if (!batch.results[index]) open.push(new Call(this, index, call));
-    });
-    this.open = open;
+    const { message, calls, results } = batch;
+    this.message = message;
+    const made = calls.map((call, i) => (results[i] ? undefined : new Call(this, i, call)));
+    this.open = batch.answered === 0 ? (made as Call[]) : made.filter((call) => call !== undefined);
   }
 
   get offered(): readonly string[] | undefined {
@@ -91,25 +80,30 @@ export class ToolBatch implements CallBatch {
         if (wait) await wait;
       }
       if (needsApproval(run)) {
-        // A call in doubt doesn't run, so nobody is asked whether it may.
-        for (const call of open) call.result ??= this.doubt(call);
-        const pending = await this.approval.judgeAll(open);
+        const pending = await this.ask();
         if (pending.length > 0) return this.outcome(pending);
       }
-      await executeAll(
-        open,
-        run.agent.toolExecution === 'sequential',
-        (calls) => this.started(calls),
-        (call) => this.execute(call),
-      );
+      if (isInTurn(open, run)) {
+        for (const call of open) {
+          const starting = this.started([call]);
+          if (starting) await starting;
+          const work = this.execute(call);
+          if (work) await work;
+        }
+      } else await executeAll(open, this);
     } catch (error) {
-      const by = open.find(({ latched }) => latched === error)?.latchedBy;
-      if (controlKind(error) === 'stop') run.call.latch(error, by);
-      await this.answerRest(error);
+      await this.breakOff(error);
       throw error;
     }
     const ended = this.ending();
     return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
+  }
+
+  /** Asks hooks and people whether the calls may run. Returns the questions that nobody has answered yet. */
+  private ask(): Promise<readonly PendingRequest[]> {
+    // A call in doubt doesn't run, so nobody is asked whether it may.
+    for (const call of this.open) call.result ??= this.doubt(call);
+    return this.approval.judgeAll(this.open);
   }
 
   private checkResumed(): void {
@@ -131,49 +125,68 @@ export class ToolBatch implements CallBatch {
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
 
   /** Journals that calls begin whose effects must not happen twice: after a crash they are in doubt. */
-  private started(calls: readonly Call[]): Awaitable<void> {
-    const begin = calls.filter(
-      ({ result, ctx, toolCall }) =>
-        !result &&
-        !this.isHalted &&
-        inDoubtPolicy(ctx.tool) === 'fail' &&
-        !this.batch.started.includes(toolCall.id),
-    );
-    if (begin.length === 0) return;
-    for (const call of begin) call.fresh = true;
-    const { runId } = this.runner;
-    return this.runner.append(begin.map(({ toolCall }) => startOf(runId, this.message.id, toolCall.id)));
+  started(calls: readonly Call[]): Awaitable<void> {
+    const { runner: run, message, batch } = this;
+    let entries: EntryDraft[] | undefined;
+    for (const call of calls) {
+      const { id } = call.toolCall;
+      if (call.result || inDoubtPolicy(call.ctx.tool) !== 'fail' || batch.started.includes(id)) continue;
+      if (this.isHalted) break;
+      call.fresh = true;
+      entries ??= [];
+      entries.push(startOf(run.runId, message.id, id));
+    }
+    if (entries) return run.append(entries);
   }
 
-  private async execute(call: Call): Promise<void> {
+  /** Runs a call, unless its result is there, and records what it came to. */
+  execute(call: Call): Awaitable<void> {
     if (!call.result && this.isHalted) return;
     tellStart(call);
-    let result = call.result ?? this.doubt(call);
+    const known = call.result ?? this.doubt(call);
+    if (known) return this.record(call, known);
+    let work: Awaitable<ToolResult>;
     try {
-      if (!result) {
-        const work = this.goIn(call);
-        // Without layers nothing but the tool is inside, which is left behind when it ignores an abort.
-        const layered = work instanceof Promise && this.runner.plan.layers.tool.length > 0;
-        result = (await (layered ? this.runner.supervise(work) : work)) as ToolResult;
-        for (let asked = call.answered(); asked; asked = call.answered()) await asked;
-        call.check();
-      }
+      work = this.goIn(call);
     } catch (error) {
-      if (this.interrupted(call, error)) return;
-      result = errorResult(call.whyNoResult(error));
+      return this.failed(call, error);
     }
-    const { judgements } = this.runner;
-    // What the outermost layer assigned is still in the context that `afterToolCall` gets.
-    if (judgements.hides(call.ctx)) await judgements.assigned(call.ctx);
-    const wait = finish(call, result);
-    if (wait) await wait;
+    if (!isThenable(work)) return this.cameOut(call, work);
+    return work.then(
+      (result) => this.cameOut(call, result),
+      (error) => this.failed(call, error),
+    );
   }
 
-  private goIn(call: Call): Awaitable<unknown> {
+  private cameOut(call: Call, result: ToolResult): Awaitable<void> {
+    const asked = call.answered();
+    if (asked === undefined)
+      return call.latched === undefined ? this.record(call, result) : this.failed(call, call.latched);
+    return asked.then(
+      () => this.cameOut(call, result),
+      (error) => this.failed(call, error),
+    );
+  }
+
+  private failed(call: Call, error: unknown): Awaitable<void> {
+    if (!this.interrupted(call, error)) return this.record(call, errorResult(call.whyNoResult(error)));
+  }
+
+  private record(call: Call, result: ToolResult): Awaitable<void> {
+    const { judgements } = this.runner;
+    // What the outermost layer assigned is still in the context that `afterToolCall` gets.
+    if (judgements.hides(call.ctx)) return judgements.assigned(call.ctx).then(() => finish(call, result));
+    return finish(call, result);
+  }
+
+  private goIn(call: Call): Awaitable<ToolResult> {
     const { layers, onions } = this.runner.plan;
-    if (layers.tool.length > 0) onions.tool ??= new Onion(layers.tool, innermost);
     call.goIn();
-    return onions.tool ? onions.tool.enter(0, call.ctx) : innermost(call.ctx);
+    // Without layers nothing but the tool is inside, which is left behind when it ignores an abort.
+    if (layers.tool.length === 0) return innermost(call.ctx);
+    onions.tool ??= new Onion(layers.tool, innermost);
+    const work = onions.tool.enter(0, call.ctx) as Awaitable<ToolResult>;
+    return isThenable(work) ? this.runner.supervise(work) : work;
   }
 
   /** Nothing begins any more: the run stops, is aborted, or waits for an answer that may change everything. */
@@ -262,7 +275,14 @@ export class ToolBatch implements CallBatch {
     return this.limit;
   }
 
-  /** Something ends the run in the middle of the batch: every call is answered first. */
+  /** Something ends the run in the middle of the batch. */
+  private breakOff(error: unknown): Promise<void> {
+    const by = this.open.find(({ latched }) => latched === error)?.latchedBy;
+    if (controlKind(error) === 'stop') this.runner.call.latch(error, by);
+    return this.answerRest(error);
+  }
+
+  /** Every call is answered before the run ends. */
   private answerRest(why: unknown): Promise<void> {
     this.approving?.questions.close();
     for (const call of this.open)
@@ -272,9 +292,9 @@ export class ToolBatch implements CallBatch {
 
   private outcome(pending: readonly PendingRequest[]): BatchOutcome {
     this.approving?.questions.close();
-    const { calls, results, terminating } = this.batch;
-    const done = results.filter((result) => result !== undefined);
-    return { results: done, pending, terminate: terminating === calls.length };
+    const { calls, results, terminating, answered } = this.batch;
+    const done = answered === calls.length ? results : results.filter((result) => result !== undefined);
+    return { results: done as ToolMessage[], pending, terminate: terminating === calls.length };
   }
 }
 

@@ -48,46 +48,59 @@ export interface CallBatch {
 /** One call, and what the forks of its context share. */
 export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare readonly run: ToolsRun;
+  declare readonly batch: CallBatch;
+  declare readonly index: number;
+  /** As the model made it: what events and the history show. */
+  declare readonly toolCall: ToolCall;
   /** Which message of the run its result will be. */
-  readonly number: number;
+  declare readonly number: number;
   /** The tool the model named. */
-  readonly tool: Tool | undefined;
-  ctx: ToolContext;
-  done: ToolMessage | undefined = undefined;
+  declare readonly tool: Tool | undefined;
+  declare ctx: ToolContext;
+  declare done: ToolMessage | undefined;
   /** What guards said about the call that a hook put in place of the model's. */
-  resolved: Partial<CallVerdict> | undefined = undefined;
+  declare resolved: Partial<CallVerdict> | undefined;
   /** Decided before anything ran: an unknown tool, bad arguments, a refusal, a preset. */
-  result: ToolResult | undefined = undefined;
-  blocked = false;
+  declare result: ToolResult | undefined;
+  declare blocked: boolean;
   /** It was refused because its arguments don't fit the schema. */
-  misfit = false;
+  declare misfit: boolean;
   /** Hash of the tool and arguments that somebody was asked about and agreed to. */
-  approved: string | undefined = undefined;
-  edits = 0;
-  phase: 'judging' | 'running' | 'ending' = 'judging';
+  declare approved: string | undefined;
+  declare edits: number;
+  declare phase: 'judging' | 'running' | 'ending';
   /** `tool_execution_start` was emitted, perhaps before a resume, and its end wasn't yet. */
-  begun: boolean;
+  declare begun: boolean;
   /** It begins in this process; otherwise a call that had begun is in doubt. */
-  fresh = false;
+  declare fresh: boolean;
   /** Questions nobody has answered yet. */
-  pending: readonly PendingRequest[] | undefined = undefined;
+  declare pending: readonly PendingRequest[] | undefined;
   /** What the tool threw, if that was the last thing it did, or else a layer around it. */
-  failure: { readonly error: unknown } | undefined = undefined;
+  declare failure: { readonly error: unknown } | undefined;
   /** Questions of `ctx.suspend()` under way: a tool that doesn't await the answer has no result before it either. */
-  private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined =
-    undefined;
+  declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
 
-  constructor(
-    readonly batch: CallBatch,
-    readonly index: number,
-    /** As the model made it: what events and the history show. */
-    readonly toolCall: ToolCall,
-  ) {
+  constructor(batch: CallBatch, index: number, toolCall: ToolCall) {
     const { runner: run } = batch;
     super(run, new Scope(run.scope));
+    this.batch = batch;
+    this.index = index;
+    this.toolCall = toolCall;
     this.number = run.open.count + 1 + index;
     this.tool = run.findTool(toolCall.name, batch.tools);
+    this.done = undefined;
+    this.resolved = undefined;
+    this.result = undefined;
+    this.blocked = false;
+    this.misfit = false;
+    this.approved = undefined;
+    this.edits = 0;
+    this.phase = 'judging';
     this.begun = batch.asked.includes(toolCall.id);
+    this.fresh = false;
+    this.pending = undefined;
+    this.failure = undefined;
+    this.asking = undefined;
     this.ctx = new ToolContext(run, this.scope, this, NO_INPUT, this);
   }
 
@@ -132,14 +145,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   /** The layers around the tool begin. */
   goIn(): void {
     this.phase = 'running';
-    this.run.inside.add(this);
+    this.enter();
   }
 
   /** The layers have ended. What follows concerns the result. */
   comeOut(): void {
     this.phase = 'ending';
-    this.run.inside.delete(this);
-    this.scope.close();
+    this.leave();
   }
 
   /** `ctx.update()`: shows how far the call is, as far as guards let it pass. */

@@ -3,45 +3,96 @@
 import type { ToolContext } from '../context/context.js';
 import { afterActive } from '../journal/active-time.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';
-import { Scope, untilAborted } from '../lib/scope.js';
+import { Scope, untilAborted, Wait } from '../lib/scope.js';
 import { freezeResult, type ToolResult, toToolResult } from '../messages/tool-result.js';
 import { isControl } from '../protocol/signals.js';
+import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import { checkedResult } from '../protocol/tool-output.js';
 import { finalArguments } from './tool-arguments.js';
 import type { Call } from './tool-call.js';
 
 /** Runs the tool of the context. What it returns after an abort or a timeout is dropped. */
-export async function executeTool(ctx: ToolContext): Promise<ToolResult> {
+export function executeTool(ctx: ToolContext): Promise<ToolResult> {
   ctx._checkBegin();
-  const call = ctx._call as Call;
   const tool = ctx.tool!;
-  const attempts = ++call.attempts;
   // From here on the tool acts, inside every layer and on behalf of no middleware.
   ctx._position = -1;
   ctx._children = 0;
   const timeoutMs = ctx.timeoutMs ?? tool.timeoutMs;
-  const { own, end } = timeoutMs === undefined ? { own: ctx } : limited(ctx, tool, timeoutMs);
-  call.workBegins();
-  try {
-    const args = ctx._run.plan.restores.length === 0 ? own.args : await finalArguments(own);
-    const value = tool.execute(args, own);
-    const returned = isThenable(value) ? await untilAborted(value, own._scope) : value;
-    // A tool that asks without waiting for the answer has no result before the answer is there.
-    const asked = call.answered(own._scope);
-    if (asked) await asked;
-    const result = freezeResult(
-      tool.output ? await untilAborted(checked(tool, returned), own._scope) : toToolResult(returned),
-    );
+  const { own, end } = timeoutMs === undefined ? { own: ctx, end: undefined } : limited(ctx, tool, timeoutMs);
+  const execution = new Execution(own, end);
+  if (ctx._run.plan.restores.length === 0) return execution.run(own.args);
+  return finalArguments(own).then(
+    (args) => execution.run(args),
+    (error) => execution.refuse(error),
+  );
+}
+
+/** One call of a tool. */
+class Execution extends Wait<unknown, ToolResult> {
+  declare private readonly ctx: ToolContext;
+  declare private readonly end: (() => void) | undefined;
+  declare private readonly call: Call;
+  declare private readonly attempts: number;
+
+  constructor(ctx: ToolContext, end: (() => void) | undefined) {
+    super(ctx._scope);
+    this.ctx = ctx;
+    this.end = end;
+    this.call = ctx._call as Call;
+    this.attempts = ++this.call.attempts;
+    this.call.workBegins();
+  }
+
+  run(args: unknown): Promise<ToolResult> {
+    const { ctx } = this;
+    try {
+      const value = ctx.tool!.execute(args, ctx);
+      return isThenable(value) ? this.on(value) : Promise.resolve(this.made(value));
+    } catch (error) {
+      return this.refuse(error);
+    }
+  }
+
+  refuse(error: unknown): never {
+    throw this.failed(error);
+  }
+
+  protected override made(value: unknown): Awaitable<ToolResult> {
+    const { call, ctx } = this;
+    const asked = call.answered(ctx._scope);
+    return asked || ctx.tool!.output ? this.settled(value, asked) : this.returned(toToolResult(value));
+  }
+
+  /** A tool that asks without waiting for the answer has no result before the answer is there. */
+  private async settled(value: unknown, asked: Promise<unknown> | undefined): Promise<ToolResult> {
+    const { tool, _scope: scope } = this.ctx;
+    try {
+      await asked;
+      return this.returned(
+        tool!.output ? await untilAborted(checked(tool!, value), scope) : toToolResult(value),
+      );
+    } catch (error) {
+      return this.refuse(error);
+    }
+  }
+
+  private returned(given: ToolResult): ToolResult {
+    const { call } = this;
+    const result = freezeResult(given);
     call.frozen = result;
     call.toolReturned(result);
+    this.end?.();
     return result;
-  } catch (error) {
-    if (!isControl(error)) attribute(error, { hook: 'tool', attempts }, ctx);
+  }
+
+  protected override failed(error: unknown): unknown {
+    const { call, ctx } = this;
+    if (!isControl(error)) attribute(error, { hook: 'tool', attempts: this.attempts }, ctx);
     call.toolThrew(error);
-    throw error;
-  } finally {
-    end?.();
+    this.end?.();
+    return error;
   }
 }
 

@@ -2,17 +2,30 @@
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { Call } from './tool-call.js';
+import type { ToolsRun } from './tools-run.js';
 
-/** `begin` writes down that calls begin. */
-export function executeAll(
-  calls: readonly Call[],
-  sequential: boolean,
-  begin: Begin,
-  execute: Execute,
-): Promise<void> {
-  if (sequential || calls.length === 1 || calls.some(({ ctx }) => ctx.tool?.sequential))
-    return oneByOne(calls, begin, execute);
-  if (calls.every(({ ctx }) => ctx.tool?.concurrency === undefined)) return atOnce(calls, begin, execute);
+/** Runs the calls of a batch. */
+interface Executor {
+  /** Writes down that calls begin. */
+  started(calls: readonly Call[]): Awaitable<void>;
+  execute(call: Call): Awaitable<void>;
+}
+
+/** Do the calls run one after the other? */
+export function isInTurn(calls: readonly Call[], { agent }: ToolsRun): boolean {
+  return (
+    agent.toolExecution === 'sequential' ||
+    calls.length === 1 ||
+    calls.some(({ ctx }) => ctx.tool?.sequential)
+  );
+}
+
+/** All at once, or as many as their tools allow. */
+export async function executeAll(calls: readonly Call[], executor: Executor): Promise<void> {
+  if (calls.every(({ ctx }) => ctx.tool?.concurrency === undefined)) {
+    await executor.started(calls);
+    return allSettled(calls.map(async (call) => executor.execute(call)));
+  }
   const lanes = new Map<Tool | undefined, Lane>();
   return allSettled(
     calls.map((call) => {
@@ -20,27 +33,11 @@ export function executeAll(
       const lane = lanes.get(tool) ?? new Lane(tool?.concurrency ?? Number.POSITIVE_INFINITY);
       lanes.set(tool, lane);
       return lane.run(async () => {
-        await begin([call]);
-        await execute(call);
+        await executor.started([call]);
+        await executor.execute(call);
       });
     }),
   );
-}
-
-type Begin = (calls: readonly Call[]) => Awaitable<void>;
-type Execute = (call: Call) => Promise<void>;
-
-async function oneByOne(calls: readonly Call[], begin: Begin, execute: Execute): Promise<void> {
-  for (const call of calls) {
-    const wait = begin([call]);
-    if (wait) await wait;
-    await execute(call);
-  }
-}
-
-async function atOnce(calls: readonly Call[], begin: Begin, execute: Execute): Promise<void> {
-  await begin(calls);
-  return allSettled(calls.map(execute));
 }
 
 /** Waits for all of them, then throws the first error: nothing goes on behind the back of the run. */
