@@ -15,11 +15,15 @@ import { pathToFileURL } from 'node:url';
  * Starts a server with an empty database. Where there is one already, its address can be given instead, in
  * `ALLIUM_TEST_POSTGRES`.
  *
- * @returns {Promise<{ connectionString: string, stop: () => Promise<void> }>}
+ * @returns {Promise<{ connectionString: string, restart: () => Promise<void>, stop: () => Promise<void> }>} `restart` ends it,
+ * cutting all connections, and starts it again.
  */
 export async function startPostgres() {
   const given = process.env.ALLIUM_TEST_POSTGRES;
-  if (given) return { connectionString: given, stop: async () => {} };
+  const refuse = async () => {
+    throw new Error('The server of ALLIUM_TEST_POSTGRES is not restarted.');
+  };
+  if (given) return { connectionString: given, restart: refuse, stop: async () => {} };
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-postgres-'));
   const remove = () => fs.rmSync(folder, { recursive: true, force: true });
   try {
@@ -29,9 +33,13 @@ export async function startPostgres() {
     const programs = await programsFor(user, path.join(folder, 'programs'));
     const data = await makeCluster(programs.initdb, user, folder);
     const port = await freePort();
-    const stop = await serve(programs.postgres, user, data, port);
+    let stop = await serve(programs.postgres, user, data, port);
     return {
       connectionString: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+      async restart() {
+        await stop();
+        stop = await serve(programs.postgres, user, data, port);
+      },
       stop: () => stop().finally(remove),
     };
   } catch (error) {
@@ -152,7 +160,7 @@ function textOf(/** @type {import('node:stream').Readable} */ stream) {
   return () => text;
 }
 
-async function freePort() {
+export async function freePort() {
   const probe = net.createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = /** @type {net.AddressInfo} */ (probe.address());

@@ -10,11 +10,13 @@ export class Fence {
 
   constructor(private readonly sessionId: string) {}
 
-  refuses(sessionId: string, entries: readonly NewEntry[]): boolean {
-    if (this.state === 'open') return false;
-    if (this.state === 'shut') return true;
+  /** How many of the entries may be written. */
+  allowed(sessionId: string, entries: readonly NewEntry[]): number {
+    if (this.state === 'open') return entries.length;
+    if (this.state === 'shut') return 0;
     // A sub-agent ends its work: its caller would take a store that refuses for a failure of the sub-agent.
-    return sessionId === this.sessionId && entries.some(beginsSomething);
+    const first = sessionId === this.sessionId ? entries.findIndex(beginsSomething) : -1;
+    return first < 0 ? entries.length : first;
   }
 }
 
@@ -26,16 +28,22 @@ function beginsSomething(entry: NewEntry): boolean {
 
 /** Stands between a run and the store. `appended` is told of every append that went through. */
 export function fencedStore(store: Store, fence: Fence, appended: (sessionId: string) => void): Store {
-  type Append = (sessionId: string, seq: number, entries: readonly NewEntry[]) => Awaitable<unknown>;
+  type Append = (
+    sessionId: string,
+    seq: number,
+    entries: readonly NewEntry[],
+    ...rest: unknown[]
+  ) => Awaitable<unknown>;
   const guard =
     (append: Append): Append =>
-    async (...args) => {
-      const [sessionId, , entries] = args;
-      if (fence.refuses(sessionId, entries))
-        throw new AlliumError('STORE_FAILED', `Session "${sessionId}" is worked on by another worker now.`);
-      const result = await append.apply(store, args);
-      appended(sessionId);
-      return result;
+    async (sessionId, seq, entries, ...rest) => {
+      const allowed = fence.allowed(sessionId, entries);
+      // The result of the turn before may come with the model's next answer, and is not to be in doubt.
+      const written = allowed === entries.length ? entries : entries.slice(0, allowed);
+      const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
+      if (allowed > 0) appended(sessionId);
+      if (allowed === entries.length) return result;
+      throw new AlliumError('STORE_FAILED', `This worker does not go on with session "${sessionId}".`);
     };
   // Whatever else a store can do goes through as it is.
   return new Proxy(store, {

@@ -242,6 +242,139 @@ describe('what becomes of a job', () => {
   });
 });
 
+describe('takeover', () => {
+  it('goes on from the journal when the lock of a job is lost, and the first worker says nothing more', async () => {
+    const { queue, work, store, events, redis } = fleet();
+    const begun = gate();
+    let times = 0;
+    const wait = tool({
+      name: 'wait',
+      description: 'Waits, the first time until it is told to stop.',
+      input: z.object({}),
+      idempotent: true,
+      execute: (_args, { signal }) => {
+        if (++times > 1) return 'waited';
+        begun.resolve();
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'wait', args: {} }), text('Done.')]);
+    const agent = new Agent({ model, tools: [wait] });
+    await work({ a: agent }, { lockMs: 400 });
+    await work({ a: agent }, { lockMs: 400 });
+    const { runId, sessionId } = await queue.enqueue('a', 'Wait.');
+    await begun.promise;
+    await redis.del(`{${queue.prefix}}:runs:${runId}:lock`);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.', runId });
+    const entries = await store.read(sessionId, 1);
+    expect(entries.filter(({ type }) => type === 'run_start').length).toBe(1);
+    expect(entries.filter(({ type }) => type === 'run_end')).toMatchObject([{ status: 'done' }]);
+    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['lost', 'takeover', 'ended']));
+    expect((await queue.metrics()).takeovers).toBeGreaterThan(0);
+  });
+
+  it('gives a job up that outlives too many workers', async () => {
+    const { queue, work, redis } = fleet();
+    const begun = [gate(), gate()];
+    let times = 0;
+    const agent = new Agent({
+      model: {
+        provider: 'test',
+        id: 'hangs',
+        async *stream(_request, { signal }) {
+          begun[times++]?.resolve();
+          await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+          yield { type: 'text', text: '' };
+        },
+      },
+    });
+    await work({ a: agent }, { lockMs: 400, maxTakeovers: 1 });
+    const { runId } = await queue.enqueue('a', 'Hang.');
+    for (const { promise } of begun) {
+      await promise;
+      await redis.del(`{${queue.prefix}}:runs:${runId}:lock`);
+    }
+    expect(await queue.finished(runId)).toMatchObject({
+      status: 'failed',
+      error: { message: expect.stringContaining('2 workers') },
+    });
+  });
+});
+
+describe('leaving', () => {
+  it('lets runs end, and takes nothing new', async () => {
+    const { queue, work } = fleet();
+    const begun = gate();
+    const goOn = gate();
+    const wait = tool({
+      name: 'wait',
+      description: 'Waits.',
+      input: z.object({}),
+      async execute() {
+        begun.resolve();
+        await goOn.promise;
+        return 'waited';
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'wait', args: {} }), text('Done.')]);
+    const worker = await work({ a: new Agent({ model, tools: [wait] }) });
+    const { runId } = await queue.enqueue('a', 'Wait.');
+    await begun.promise;
+    expect(await worker.health()).toMatchObject({ live: true, ready: true, running: 1, down: [] });
+    const left = worker.drain({ deadlineMs: 60_000 });
+    const next = await queue.enqueue('a', 'Hi.');
+    expect(await worker.health()).toMatchObject({ live: true, ready: false, draining: true });
+    goOn.resolve();
+    await left;
+    expect(await queue.outcome(runId)).toMatchObject({ status: 'done', text: 'Done.' });
+    expect(await queue.outcome(next.runId)).toBe(undefined);
+    expect(await queue.metrics()).toMatchObject({ waiting: 1, running: 0, workers: 0, capacity: 0 });
+  });
+
+  it('hands over what does not end in time, where nothing is in doubt', async () => {
+    const { queue, work, store, events } = fleet();
+    const begun = gate();
+    const goOn = gate();
+    const step = tool({
+      name: 'step',
+      description: 'A step.',
+      input: z.object({}),
+      execute: () => 'stepped',
+    });
+    const toStep = toolCalls({ name: 'step', args: {} });
+    const model = scriptedModel([toStep, toStep, toStep, text('Done.')]);
+    const holding = defineMiddleware({
+      name: 'holding',
+      async beforeModel({ turn }) {
+        if (turn !== 2) return;
+        begun.resolve();
+        await goOn.promise;
+      },
+    });
+    const agent = new Agent({ model, tools: [step], middleware: [holding] });
+    const worker = await work({ a: agent });
+    const { runId, sessionId } = await queue.enqueue('a', 'Step.');
+    await begun.promise;
+    const left = worker.drain({ deadlineMs: 60_000, finishMs: 0 });
+    goOn.resolve();
+    await left;
+    expect(events.at(-1)?.type).toBe('handed over');
+    expect(await queue.outcome(runId)).toBe(undefined);
+    await work({ a: agent });
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.', runId });
+    const messages = await agent.session(sessionId, { store }).messages();
+    expect(messages.map(({ role }) => role)).toEqual([
+      'user',
+      'assistant',
+      'tool',
+      'assistant',
+      'tool',
+      'assistant',
+    ]);
+    expect(JSON.stringify(messages)).not.toContain('In doubt');
+  });
+});
+
 describe('cancel', () => {
   it('takes a job back that has not begun', async () => {
     const { queue, work } = fleet();

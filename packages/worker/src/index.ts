@@ -13,4 +13,4 @@ export type {
 } from './queue-options.js';
 export type { QueueMetrics, RateLimit } from './turns.js';
 export { createWorker } from './worker.js';
-export type { AgentWorker, Health, WorkerEvent, WorkerOptions } from './worker-options.js';
+export type { AgentWorker, DrainOptions, Health, WorkerEvent, WorkerOptions } from './worker-options.js';

@@ -47,6 +47,13 @@ export interface Health {
   readonly down: readonly string[];
 }
 
+export interface DrainOptions {
+  /** Milliseconds for the runs under way. @default `drainMs` of the worker */
+  readonly deadlineMs?: number;
+  /** After so many of them, runs break off where another worker can go on. @default half of `deadlineMs` */
+  readonly finishMs?: number;
+}
+
 export interface AgentWorker {
   readonly id: string;
   /** Settles when it takes jobs. */
@@ -57,7 +64,7 @@ export interface AgentWorker {
    * Leaves: takes nothing new, lets runs end for half of the time, has the others break off between two turns, where another
    * worker goes on with them, and gives up what is left at the end of it.
    */
-  drain(options?: { readonly deadlineMs?: number }): Promise<void>;
+  drain(options?: DrainOptions): Promise<void>;
   /** Drains, and closes its connections. */
   close(): Promise<void>;
 }

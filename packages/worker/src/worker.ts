@@ -14,6 +14,7 @@ import type { QueueMetrics } from './turns.js';
 import {
   type AgentWorker,
   agentsOf,
+  type DrainOptions,
   type Health,
   OWN,
   type WorkerEvent,
@@ -120,8 +121,9 @@ class FleetWorker implements AgentWorker {
     return metricsOf(this.backend);
   }
 
-  drain({ deadlineMs = this.settings.drainMs }: { readonly deadlineMs?: number } = {}): Promise<void> {
-    this.leaving ??= this.leave(deadlineMs);
+  drain(options: DrainOptions = {}): Promise<void> {
+    const { deadlineMs = this.settings.drainMs, finishMs = deadlineMs / 2 } = options;
+    this.leaving ??= this.leave(finishMs, deadlineMs);
     return this.leaving;
   }
 
@@ -130,22 +132,23 @@ class FleetWorker implements AgentWorker {
     await this.backend.close();
   }
 
-  private async leave(deadlineMs: number): Promise<void> {
+  private async leave(finishMs: number, deadlineMs: number): Promise<void> {
     const { onError, turns } = this.backend;
     for (const signal of this.settings.drainOn) process.off(signal, this.onSignal);
     clearTimeout(this.beatTimer);
+    const to = (state: Fence['state']): void => {
+      for (const { fence, control } of this.held.values()) {
+        fence.state = state;
+        if (state === 'shut') control.abort(new Error('The worker leaves.'));
+      }
+    };
+    if (finishMs === 0) to('draining');
+    const timers = [setTimeout(to, finishMs, 'draining'), setTimeout(to, deadlineMs, 'shut')];
+    const giveUp = new Promise<'late'>((resolve) => {
+      timers.push(setTimeout(() => resolve('late'), deadlineMs + LAST_MS));
+    });
     await turns.beat(this.id, -1, this.deadAfterMs).catch(onError);
     const ended = Promise.all([this.jobs.close(), this.intake.close()]);
-    const later = (ms: number, state: Fence['state']): NodeJS.Timeout =>
-      setTimeout(() => {
-        for (const { fence, control } of this.held.values()) {
-          fence.state = state;
-          if (state === 'shut') control.abort(new Error('The worker leaves.'));
-        }
-      }, ms);
-    const timers = [later(deadlineMs / 2, 'draining'), later(deadlineMs, 'shut')];
-    const lastMs = deadlineMs + 2000;
-    const giveUp = new Promise<'late'>((resolve) => timers.push(setTimeout(() => resolve('late'), lastMs)));
     // Code that ignores its signal keeps its job until the process ends, and then another worker takes it over.
     if ((await Promise.race([ended, giveUp])) === 'late') await this.jobs.close(true).catch(onError);
     for (const timer of timers) clearTimeout(timer);
@@ -205,6 +208,8 @@ class FleetWorker implements AgentWorker {
     let outcome: Outcome;
     try {
       outcome = await this.perform(job, held, told);
+      // What this process says of the run does not count any more; whoever has it now reads the journal.
+      if (held.fence.state === 'shut') throw new Error('The run was given up.');
     } catch (error) {
       return await this.failed(job, token, held, error);
     } finally {
@@ -306,6 +311,8 @@ class FleetWorker implements AgentWorker {
 const BEAT_MS = 2000;
 /** How long BullMQ may take to show that it has a job. */
 const SWEEP_MS = 5000;
+/** How long runs may take to notice that they are over. */
+const LAST_MS = 2000;
 /** How long Redis and the store may take to be called healthy. */
 const ANSWER_MS = 2000;
 

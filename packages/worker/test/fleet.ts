@@ -1,5 +1,6 @@
 /** A queue and workers on a real Redis, for tests. */
 import { type Agent, memoryStore, type Store } from 'allium';
+import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { type RedisServer, startRedis } from '../../store-redis/test/redis-server.js';
 import {
@@ -13,7 +14,9 @@ import {
 } from '../src/index.js';
 
 export interface Fleet {
-  readonly queue: AgentQueue;
+  readonly queue: AgentQueue & { readonly prefix: string };
+  /** A client of its own, to interfere with. */
+  readonly redis: Redis;
   readonly store: Store;
   readonly events: WorkerEvent[];
   /** Errors that belong to no call. */
@@ -46,6 +49,8 @@ export function useFleets(): {
       const events: WorkerEvent[] = [];
       const errors: unknown[] = [];
       const connection = server.url;
+      const redis = new Redis(connection);
+      open.push({ close: async () => void redis.disconnect() });
       const keep = <T extends { close(): Promise<void> }>(one: T): T => {
         open.push(one);
         return one;
@@ -53,7 +58,8 @@ export function useFleets(): {
       const another = (more: Partial<QueueOptions> = {}) =>
         keep(createQueue({ connection, prefix, store, ...options, ...more }));
       return {
-        queue: another(),
+        queue: Object.assign(another(), { prefix }),
+        redis,
         store,
         events,
         errors,
