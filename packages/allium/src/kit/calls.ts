@@ -36,3 +36,13 @@ export function allowModelTime(
     idleMs: Math.max(idleMs, call.time?.idleMs ?? 0),
   };
 }
+
+/**
+ * The name of the middleware that made this model call with `ctx.generate()`. Undefined for a call of the run itself, and for
+ * one that a tool made.
+ */
+export function callerName(ctx: ModelContext): string | undefined {
+  if (ctx.caller === undefined) return undefined;
+  const { _run: run, _position: position } = internal(ctx.caller);
+  return run.nameAt(position);
+}

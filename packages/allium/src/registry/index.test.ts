@@ -41,7 +41,7 @@ describe('the middleware of the box', () => {
       registered('middleware')
         .map(({ name }) => name)
         .sort(),
-    ).toEqual([...folders, ...guardrails, 'mcp'].sort());
+    ).toEqual([...folders, ...guardrails, 'mcp', 'otel'].sort());
     for (const name of folders) expect(box, name).toHaveProperty(camelCase(name));
   });
 

@@ -9,6 +9,7 @@ import { BUILT_IN, type MiddlewareModule } from './built-in-middleware.js';
 import { guardrailEntries } from './guardrails.js';
 import { mcpEntry } from './mcp.js';
 import { resolveModel } from './models.js';
+import { otelEntry } from './otel.js';
 import {
   type Factory,
   type FactoryContext,
@@ -120,7 +121,7 @@ const guardrails = guardrailEntries(async ({ model, ...rest }, context) =>
 
 const registry = new Registry<Middleware>(
   'middleware',
-  [...box, ...guardrails, mcpEntry(modelIn)],
+  [...box, ...guardrails, mcpEntry(modelIn), otelEntry],
   (made) => typeof made === 'object' && made !== null,
 );
 

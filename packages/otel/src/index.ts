@@ -1,0 +1,2 @@
+/** OpenTelemetry for Allium, on `@opentelemetry/api` alone. */
+export { type OtelOptions, otel } from './otel.js';
