@@ -32,6 +32,13 @@ export class PinIndex {
     { upTo: number; stay: number[]; lastUser: number }
   >();
 
+  /** `keepTools`: the results of these tools stay as if they were pinned. */
+  constructor(private readonly keepTools: ReadonlySet<string> = new Set()) {}
+
+  private isKept(message: Message): boolean {
+    return message.role === 'tool' && this.keepTools.has(message.toolName);
+  }
+
   of(messages: readonly Message[]): Pins {
     let found = this.known.get(messages);
     if (!found || found.upTo > messages.length) {
@@ -40,7 +47,7 @@ export class PinIndex {
     }
     for (; found.upTo < messages.length; found.upTo++) {
       const message = messages[found.upTo]!;
-      if (isPinned(message) || isPassing(message)) found.stay.push(found.upTo);
+      if (isPinned(message) || isPassing(message) || this.isKept(message)) found.stay.push(found.upTo);
       if (message.role === 'user' && !isSyntheticMessage(message)) found.lastUser = found.upTo;
     }
     return found;

@@ -2,6 +2,7 @@
 export {
   type ChildOutcome,
   type ChildRun,
+  childFailure,
   childResult,
   forward as forwardChildEvent,
   runChild,

@@ -81,6 +81,7 @@ export { type RecordOptions, record } from './record/index.js';
 export { type ReplayOptions, replay } from './replay/index.js';
 export { isTransient, type RetryOptions, retry } from './retry/index.js';
 export { type SkillsOptions, skills } from './skills/index.js';
+export { type SmoothStreamOptions, smoothStream } from './smooth-stream/index.js';
 export { type StopwatchOptions, stopwatch } from './stopwatch/index.js';
 export {
   type StructuredOutput,

@@ -36,6 +36,7 @@ export const BUILT_IN: Readonly<Record<string, () => Promise<MiddlewareModule>>>
   replay: () => import('../middleware/replay/index.js'),
   retry: () => import('../middleware/retry/index.js'),
   skills: () => import('../middleware/skills/index.js'),
+  'smooth-stream': () => import('../middleware/smooth-stream/index.js'),
   stopwatch: () => import('../middleware/stopwatch/index.js'),
   'structured-output': () => import('../middleware/structured-output/index.js'),
   subagents: () => import('../middleware/subagents/index.js'),

@@ -84,6 +84,8 @@ export const STORE: Kind<Store> = kinds.methods<Store>(
 /** Checked where it is taken apart: by `compose()`, or by the reader of prices. */
 const elsewhere = kinds.anything;
 
+export const OBSERVER: Kind = kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'));
+
 const OPTIONS: Fields = {
   model: kinds.required(MODEL),
   name: kinds.nonEmptyText,
@@ -95,7 +97,7 @@ const OPTIONS: Fields = {
   limits: LIMITS,
   sessionLimits: SESSION_LIMITS,
   store: STORE,
-  observers: kinds.listOf(kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'))),
+  observers: kinds.listOf(OBSERVER),
   onObserverError: kinds.func(),
   toolExecution: kinds.oneOf('parallel', 'sequential'),
   queue: QUEUE_MODES,

@@ -10,13 +10,14 @@ import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
 import { randomId } from '../lib/random-id.js';
-import { checkFields, checkKeys } from '../lib/shapes.js';
+import { checkFields, checkKeys, checkValue } from '../lib/shapes.js';
 import { terminalText } from '../lib/terminal-text.js';
 import { deepFreeze, type MessageInput } from '../messages/messages.js';
 import type { Model, ModelSettings } from '../messages/model.js';
 import { type PriceOf, priceReader } from '../messages/prices.js';
 import { type ComposeOptions, compose, type ExplicitHooks, flatten, guardsFrom } from '../plan/compose.js';
 import { RULES } from '../plan/rules.js';
+import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Middleware, MiddlewareList, Plan } from '../protocol/middleware.js';
 import type { RuleHook } from '../protocol/plan.js';
@@ -24,7 +25,7 @@ import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { type AgentOptions, checkAgentOptions, STORE } from './agent-options.js';
+import { type AgentOptions, checkAgentOptions, OBSERVER, STORE } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { checkSessionId, Session, type SessionOptions } from './session.js';
@@ -49,7 +50,8 @@ export class Agent {
   readonly clock: Clock;
   /** What the middleware list came to. */
   readonly plan: ComposedPlan;
-  /** @internal */ readonly _feeds: readonly ObserverFeed[];
+  /** @internal Runs under way hold this very list: whoever is added sees them, too. */
+  readonly _feeds: ObserverFeed[] = [];
   /** @internal What holds the run under way of a session, by its id. */
   readonly _busy = new Map<string, Session>();
   /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
@@ -60,6 +62,8 @@ export class Agent {
   /** Makes the ids of runs, messages and sessions. */
   readonly newId: () => string;
   private readonly laterSettings: ModelSettings;
+  private readonly reportObserver: (problem: ObserverProblem) => void;
+  private observed = 0;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
   /** Plans as a sub-agent, by the plan of the caller. */
@@ -84,8 +88,8 @@ export class Agent {
     this.storeTimeoutMs = options.storeTimeoutMs ?? STORE_TIMEOUT_MS;
     this.clock = options.clock ?? systemClock;
     this._onRequest = options.onRequest;
-    const report = options.onObserverError ?? warn;
-    this._feeds = observers.map((observer, index) => new ObserverFeed(observer, index, report));
+    this.reportObserver = options.onObserverError ?? warn;
+    for (const observer of observers) this.observe(observer);
     this.priceOf = priceReader(options.priceOf);
     this.newId = options.newId ? () => checkId(options.newId!()) : randomId;
     this.middleware = flatten(middleware);
@@ -141,6 +145,24 @@ export class Agent {
   explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
     checkKeys('explain()', options, ['middleware']);
     return explainPlan(this.planFor(options.middleware));
+  }
+
+  /**
+   * Adds an observer, and returns what removes it again. It is told of every run that begins from now on; of a run under
+   * way, what is still to come, if somebody reads or observes that run already. Once removed, it is told nothing more.
+   *
+   * @example
+   * const remove = agent.observe((event) => console.log(event.type));
+   */
+  observe(observer: Observer): () => void {
+    checkValue('observer', OBSERVER, observer);
+    const feed = new ObserverFeed(observer, this.observed++, this.reportObserver);
+    this._feeds.push(feed);
+    return () => {
+      feed.close();
+      const index = this._feeds.indexOf(feed);
+      if (index >= 0) this._feeds.splice(index, 1);
+    };
   }
 
   /** Settles when observers have seen every event so far. */

@@ -41,6 +41,8 @@ export interface ChildOutcome {
   readonly status: Exclude<RunStatus, 'suspended'>;
   readonly stop: Stop;
   readonly text: string;
+  /** What it failed with, if it did so in this process. */
+  readonly error?: unknown;
 }
 
 /** Which agent to run inside a tool call, and with what. */
@@ -98,11 +100,26 @@ export function childResult(outcome: ChildOutcome, events?: readonly unknown[]):
       ? undefined
       : `Sub-agent "${agent.name}" ${HOW[status]} (${status === 'stopped' ? stop.reason : status}): ${why}`;
   const last = error && text ? `\nIts last answer was: ${text}` : '';
+  const details = deepFreeze({
+    agentId,
+    text,
+    ...(events && { events }),
+    ...(error !== undefined && { error }),
+  });
+  if (outcome.error !== undefined) failures.set(details, outcome.error);
   return toolResult({
     content: error === undefined ? text || '(no output)' : error + last,
     isError: error !== undefined,
-    details: { agentId, text, ...(events && { events }), ...(error !== undefined && { error }) },
+    details,
   });
+}
+
+/** By the details of the result, which copies of it share. */
+const failures = new WeakMap<object, unknown>();
+
+/** What the sub-agent failed with that this is the result of; undefined for any other result. */
+export function childFailure({ details }: Pick<ToolResult, 'details'>): unknown {
+  return typeof details === 'object' && details !== null ? failures.get(details) : undefined;
 }
 
 const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelled' } as const;
@@ -183,6 +200,7 @@ class ChildCall {
       return { ...of, ...stored(state, state.ended) };
     }
     let result: RunResult;
+    let failure: { readonly error: unknown } | undefined;
     try {
       result = await this.execute(session, state.open);
     } catch (error) {
@@ -195,6 +213,7 @@ class ChildCall {
       });
       if (!failed) throw error;
       result = failed;
+      failure = { error: (error as RunError).cause ?? error };
     }
     this.checkAbort();
     this.run.children.states ??= new Map();
@@ -202,7 +221,7 @@ class ChildCall {
     const { status, stop, text, pending } = result;
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);
-    if (status !== 'suspended') return { ...of, status, stop, text };
+    if (status !== 'suspended') return { ...of, status, stop, text, ...failure };
     // Everything it asked was answered to it alone meanwhile.
     if (open.length === 0) return this.goOn(session);
     const [first, ...more] = open;

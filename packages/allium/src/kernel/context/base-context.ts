@@ -111,6 +111,9 @@ export abstract class Context implements PublicContext {
   get isPaused(): boolean {
     return this._run.isPaused;
   }
+  get isWatched(): boolean {
+    return this._run.watched;
+  }
   get costUsd(): number | undefined {
     return this._run.budget.costUsd;
   }

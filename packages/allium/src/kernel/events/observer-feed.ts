@@ -23,6 +23,7 @@ export class ObserverFeed {
   private waits = false;
   /** It was so still when everything that could go on had gone on. */
   private slow = false;
+  private closed = false;
   private dropped = 0;
   private reported = 0;
   private readonly name: string;
@@ -39,6 +40,7 @@ export class ObserverFeed {
   }
 
   push(event: AgentEvent): void {
+    if (this.closed) return;
     if (this.queue.length >= this.capacity) {
       this.queue.shift();
       if (this.dropped++ % REPORT_EVERY === 0) this.reportDrops();
@@ -57,6 +59,11 @@ export class ObserverFeed {
     this.slow = this.waits;
   }
 
+  /** It is told nothing more, not even what waits for it. */
+  close(): void {
+    this.closed = true;
+  }
+
   /** Settles when every event so far has been seen. */
   async idle(): Promise<void> {
     while (this.busy) await this.busy;
@@ -66,6 +73,7 @@ export class ObserverFeed {
     // Whoever told of the event goes on first.
     await undefined;
     for (let event = this.queue.shift(); event; event = this.queue.shift()) {
+      if (this.closed) continue;
       try {
         const wait = this.call(event);
         if (isThenable(wait)) {

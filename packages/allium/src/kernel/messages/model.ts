@@ -128,6 +128,8 @@ export interface Model {
   readonly price?: Price;
   /** False for a model that cannot follow `settings.responseSchema`: `structuredOutput` then asks through a tool. */
   readonly jsonMode?: boolean;
+  /** Tokens that a request and its answer may have together, for middleware that go by a part of it. */
+  readonly contextWindow?: number;
   stream(
     request: ModelRequest,
     options: { readonly signal: AbortSignal },

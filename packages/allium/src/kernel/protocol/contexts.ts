@@ -54,6 +54,8 @@ export interface Context {
   readonly pausedMs: number;
   /** Is the run only waiting right now, as `pausedMs` counts it? */
   readonly isPaused: boolean;
+  /** Does anybody see the run live: a reader of its stream, or an observer? */
+  readonly isWatched: boolean;
   /** Dollars spent so far; undefined when a price, or what was used, is unknown. */
   readonly costUsd: number | undefined;
   /** The whole conversation: one read-only view that grows as messages are appended. Copy it to keep it as it is. */

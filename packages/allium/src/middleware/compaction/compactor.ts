@@ -29,7 +29,7 @@ import {
   Places,
   type Range,
   rangeOf,
-  shownSummary,
+  ShownSummaries,
   viewOf,
   wholeOf,
   within,
@@ -37,13 +37,21 @@ import {
 
 export interface CompactorOptions {
   readonly summaryModel: Model;
-  readonly maxTokens: number;
-  readonly tailTokens: number;
+  /** When to compact a request to this model, and how much of its end stays. */
+  readonly sizeFor: (ctx: Pick<ModelContext, 'model'>) => Size;
+  readonly maxSummaryInputTokens: number | undefined;
+  readonly keepTools: readonly string[];
+  readonly summaryPrefix: string;
   readonly maxSummaryTokens: number | undefined;
   readonly minMessages: number;
   readonly prune: boolean;
   readonly summaryPrompt: string;
   readonly existingSummarySuffix: string;
+}
+
+interface Size {
+  readonly maxTokens: number;
+  readonly tailTokens: number;
 }
 
 /** What is journaled with the session. */
@@ -67,16 +75,23 @@ interface Round {
 
 /** Holds caches only: whatever a session must remember is handed in and out. */
 export class Compactor {
-  private readonly pins = new PinIndex();
-  private readonly places = new Places(this.pins);
-  private readonly questions = new Questions(this.pins);
+  private readonly pins: PinIndex;
+  private readonly places: Places;
+  private readonly questions: Questions;
+  private readonly shown: ShownSummaries;
   /** What went with the last request of a session: the next is measured before others have added to its system prompt. */
   private readonly sent = new WeakMap<readonly Message[], Fixed>();
 
-  constructor(private readonly options: CompactorOptions) {}
+  constructor(private readonly options: CompactorOptions) {
+    this.pins = new PinIndex(new Set(options.keepTools));
+    this.places = new Places(this.pins);
+    this.questions = new Questions(this.pins);
+    this.shown = new ShownSummaries(options.summaryPrefix);
+  }
 
   view(messages: readonly Message[], summary: CompactionState, ctx: ModelContext): readonly Message[] {
-    return viewOf(messages, summary, this.places.of(messages, summary), this.questions.of(messages, ctx));
+    const place = this.places.of(messages, summary);
+    return viewOf(messages, summary, this.shown, place, this.questions.of(messages, ctx));
   }
 
   /** A request is about to be sent. */
@@ -99,12 +114,12 @@ export class Compactor {
   ): Promise<Memory> {
     const place = this.places.of(messages, before.summary);
     const size = this.size(messages, ctx, meter, before, place);
-    if (!forced && size < this.options.maxTokens) return before;
+    const { maxTokens } = this.options.sizeFor(ctx);
+    if (!forced && size < maxTokens) return before;
     const range = this.range(messages, ctx, meter, place, forced ? size : undefined);
     const enough = forced ? leavesOut(range) > 0 : range.messages.length >= this.options.minMessages;
     if (!enough) return before;
     const newMessages = countSince(messages, before.progress.lastRoundAt);
-    const { maxTokens } = this.options;
     if (!forced && isThrashing(before.progress, { newMessages, size, maxTokens })) return before;
     return this.compact({ messages, ctx, meter, before, forced, size, range });
   }
@@ -127,7 +142,7 @@ export class Compactor {
     const reported = meter.reported(messages, cut, progress.viewSince);
     if (reported !== undefined) return reported;
     let size = meter.sum(messages, cut) + meter.fixed(this.sent.get(ctx.history) ?? ctx);
-    if (summary.lastSummarizedMessageId !== null) size += meter.message(shownSummary(summary));
+    if (summary.lastSummarizedMessageId !== null) size += meter.message(this.shown.of(summary));
     for (const index of keptOf(place, this.questions.of(messages, ctx)))
       size += meter.message(messages[index]!);
     return size;
@@ -141,7 +156,7 @@ export class Compactor {
     { cut }: Place,
     refused: number | undefined,
   ): Range {
-    const { tailTokens, maxTokens } = this.options;
+    const { tailTokens, maxTokens } = this.options.sizeFor(ctx);
     const tail =
       refused === undefined
         ? { tokens: tailTokens, unread: maxTokens }
@@ -192,17 +207,18 @@ export class Compactor {
   }
 
   /** A fallback is not merged but made good: the messages it stands for are read again, if they are not too many. */
-  private material({ before, messages, range, meter }: Round): Material {
-    const { prune, maxTokens } = this.options;
+  private material({ before, messages, range, meter, ctx }: Round): Material {
+    const { prune, maxSummaryInputTokens } = this.options;
+    const reading = { prune, maxTokens: maxSummaryInputTokens, count: (text: string) => meter.count(text) };
     const { written } = before.progress;
     if (before.summary.isFallback && written) {
       const all = this.sinceWritten(messages, range, meter, written.lastId);
-      const question = summaryRequest(written.summary, all.messages, prune);
-      if (meter.count(question) <= maxTokens)
+      const question = summaryRequest(written.summary, all.messages, reading);
+      if (meter.count(question) <= this.options.sizeFor(ctx).maxTokens)
         return { previous: written.summary, question, tokens: all.tokens };
     }
     const previous = before.summary.summary;
-    return { previous, question: summaryRequest(previous, range.messages, prune), tokens: range.tokens };
+    return { previous, question: summaryRequest(previous, range.messages, reading), tokens: range.tokens };
   }
 
   private withFallback(round: Round, progress: Progress): Memory {
@@ -233,9 +249,9 @@ export class Compactor {
       isFallback,
     };
     const had =
-      before.summary.lastSummarizedMessageId === null ? 0 : meter.message(shownSummary(before.summary));
+      before.summary.lastSummarizedMessageId === null ? 0 : meter.message(this.shown.of(before.summary));
     const shown = range.shown.reduce((sum, message) => sum + meter.message(message), 0);
-    const saved = range.tokens - shown + had - meter.message(shownSummary(summary));
+    const saved = range.tokens - shown + had - meter.message(this.shown.of(summary));
     const at = lastIdOf(messages);
     const after = afterRound(progress, saved, size, at);
     if (saved <= 0)

@@ -3,6 +3,7 @@
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
 import {
+  AlliumError,
   type Context,
   defineMiddleware,
   defineState,
@@ -10,9 +11,11 @@ import {
   type Middleware,
   type Model,
   type ModelContext,
+  modelName,
 } from '../../index.js';
 import {
   type Fields,
+  invalidOption,
   kinds,
   type NamedOptions,
   named,
@@ -23,7 +26,7 @@ import {
 import { Compactor, type Memory } from './compactor.js';
 import { isContextOverflow } from './overflow.js';
 import { type CompactionState, compactionCells } from './state.js';
-import { EXISTING_SUMMARY_SUFFIX, SUMMARY_PROMPT } from './summary.js';
+import { EXISTING_SUMMARY_SUFFIX, SUMMARY_PREFIX, SUMMARY_PROMPT } from './summary.js';
 
 export type { TokenCounter } from '../../context-window/token-counter.js';
 export type { CompactionState } from './state.js';
@@ -31,8 +34,16 @@ export type { CompactionState } from './state.js';
 export const OPTIONS = {
   /** Writes the summaries; a cheap one will do. */
   summaryModel: kinds.required(kinds.model<Model>()),
-  /** Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer. */
-  maxTokens: kinds.required(kinds.integer(1)),
+  /** Compact a request that has this many tokens: an integer ≥ 1. Leave room for the answer. Give this or `fraction`. */
+  maxTokens: kinds.integer(1),
+  /** Compact a request that fills this part of the context window: a number above 0, up to 1. Give this or `maxTokens`. */
+  fraction: kinds.kind<number>(
+    'a number above 0, up to 1',
+    (value) => typeof value === 'number' && value > 0 && value <= 1,
+    { schema: { type: 'number', exclusiveMinimum: 0, maximum: 1 } },
+  ),
+  /** Tokens of the context window that `fraction` is a part of: an integer ≥ 1. @default what the model says of itself */
+  windowTokens: kinds.integer(1),
   /** Tokens of the latest messages that are never summarised: an integer ≥ 0. Half of `maxTokens` if it is not below that. @default 8000 */
   keepTailTokens: kinds.withDefault(kinds.integer(0), 8000),
   /** The longest summary to ask for, in tokens: an integer ≥ 1. @default 15 % of what is summarised, from 1024 to 4096 */
@@ -41,6 +52,15 @@ export const OPTIONS = {
   minMessages: kinds.withDefault(kinds.integer(1), 4),
   /** Show the summariser only the length of results over 120 characters. @default true */
   pruneToolOutputs: kinds.withDefault(kinds.flag, true),
+  /**
+   * The most that the summariser is given of the conversation, in tokens: an integer ≥ 1. The oldest of it is left
+   * out beyond that. @default all that is to be summarised
+   */
+  maxSummaryInputTokens: kinds.integer(1),
+  /** Names of tools whose calls and results are never summarised, but stay as they are. @default none */
+  keepTools: kinds.withDefault(kinds.names, []),
+  /** Stands before the summary in the request. @default says that this is a summary and what follows it */
+  summaryPrefix: kinds.withDefault(kinds.nonEmptyText, SUMMARY_PREFIX),
   /** The summariser's system prompt. @default one with headings from Goal to Remaining */
   summaryPrompt: kinds.withDefault(kinds.nonEmptyText, SUMMARY_PROMPT),
   /** Added to the prompt when there is already a summary to merge with. @default asks to merge the two */
@@ -66,6 +86,7 @@ export interface Compaction extends Middleware {
  */
 export function compaction(options: CompactionOptions): Compaction {
   const settings = readOptions('compaction', OPTIONS, options);
+  checkSize(settings);
   const { summaryModel, tokenCounter, name, madeWith } = settings;
   const compactor = compactorOf(settings);
   const meter = meterFor(tokenCounter);
@@ -128,9 +149,31 @@ export function compaction(options: CompactionOptions): Compaction {
 }
 
 function compactorOf({ keepTailTokens, pruneToolOutputs, ...settings }: Settings<typeof OPTIONS>): Compactor {
-  const { maxTokens } = settings;
-  const tailTokens = keepTailTokens >= maxTokens ? Math.floor(maxTokens / 2) : keepTailTokens;
-  return new Compactor({ ...settings, tailTokens, prune: pruneToolOutputs });
+  const sizeFor = ({ model }: Pick<ModelContext, 'model'>) => {
+    const { maxTokens = windowOf(model, settings.windowTokens) * settings.fraction! } = settings;
+    const size = Math.max(1, Math.floor(maxTokens));
+    return { maxTokens: size, tailTokens: keepTailTokens >= size ? Math.floor(size / 2) : keepTailTokens };
+  };
+  return new Compactor({ ...settings, sizeFor, prune: pruneToolOutputs });
+}
+
+function checkSize({ maxTokens, fraction, windowTokens }: Settings<typeof OPTIONS>): void {
+  if (maxTokens === undefined && fraction === undefined)
+    throw invalidOption('maxTokens', 'an integer ≥ 1, unless there is a `fraction`', maxTokens);
+  if (maxTokens !== undefined && fraction !== undefined)
+    throw invalidOption('fraction', 'left out where there is `maxTokens`', fraction);
+  if (windowTokens !== undefined && fraction === undefined)
+    throw invalidOption('windowTokens', 'left out where there is no `fraction`', windowTokens);
+}
+
+function windowOf(model: Model, given = model.contextWindow): number {
+  if (given === undefined)
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `compaction({ fraction }) needs the context window of ${modelName(model)}, which does not say it. Pass \`windowTokens\`, in tokens.`,
+      { data: { option: 'windowTokens', model: modelName(model) } },
+    );
+  return given;
 }
 
 interface Asked {

@@ -39,11 +39,32 @@ export function summaryBudget(tokens: number, maxSummaryTokens = 4096): number {
   return Math.max(Math.min(1024, maxSummaryTokens), Math.min(Math.ceil(tokens * 0.15), maxSummaryTokens));
 }
 
+/** How much of a conversation the summariser gets. */
+export interface Reading {
+  readonly prune: boolean;
+  readonly maxTokens: number | undefined;
+  readonly count: (text: string) => number;
+}
+
 /** What the summariser reads. Texts are put together, never filled into one another: nothing in them is a pattern. */
-export function summaryRequest(previous: string, range: readonly Message[], prune: boolean): string {
-  const transcript = range.flatMap((message) => linesOf(message, prune)).join('\n');
+export function summaryRequest(previous: string, range: readonly Message[], reading: Reading): string {
+  const texts = range.map((message) => linesOf(message, reading.prune).join('\n'));
+  const from = firstThatFits(texts, reading);
+  const left = from === 0 ? '' : `[${from} older messages left out]\n`;
   const before = previous === '' ? '' : `Summary of what came before:\n\n${previous}\n\n`;
-  return `${before}Transcript:\n\n${transcript}`;
+  const transcript = texts.slice(from).filter((text) => text !== '');
+  return `${before}Transcript:\n\n${left}${transcript.join('\n')}`;
+}
+
+/** The latest are worth most. One stays in any case. */
+function firstThatFits(texts: readonly string[], { maxTokens, count }: Reading): number {
+  if (maxTokens === undefined) return 0;
+  let tokens = 0;
+  for (let i = texts.length - 1; i >= 0; i--) {
+    tokens += count(texts[i]!);
+    if (tokens > maxTokens) return Math.min(i + 1, texts.length - 1);
+  }
+  return 0;
 }
 
 function linesOf(message: Message, prune: boolean): readonly string[] {
@@ -83,11 +104,11 @@ export function fallbackSummary(written: string, range: readonly Message[]): str
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-const INTRODUCTION =
+export const SUMMARY_PREFIX =
   'The conversation so far was summarised to save space. This is the summary; the latest messages follow it as they were.';
 
 /** How the model gets to see a summary. It is pinned, so that whoever shortens the request further leaves it in. */
-export function summaryMessage(summary: string): UserMessage {
+export function summaryMessage(summary: string, prefix: string): UserMessage {
   const metadata = { synthetic: true, source: 'compaction', pinned: true };
-  return deepFreeze(userMessage(`${INTRODUCTION}\n\n${summary}`, metadata));
+  return deepFreeze(userMessage(`${prefix}\n\n${summary}`, metadata));
 }

@@ -59,16 +59,20 @@ export function wholeOf(
   return made;
 }
 
-const shown = new WeakMap<CompactionState, UserMessage>();
+/** The messages that show summaries, each made once: whoever counts or compares one finds the same object. */
+export class ShownSummaries {
+  private readonly made = new WeakMap<CompactionState, UserMessage>();
 
-/** The message that shows a summary, made once per summary: whoever counts or compares it finds the same object. */
-export function shownSummary(state: CompactionState): UserMessage {
-  let message = shown.get(state);
-  if (!message) {
-    message = summaryMessage(state.summary);
-    shown.set(state, message);
+  constructor(private readonly prefix: string) {}
+
+  of(state: CompactionState): UserMessage {
+    let message = this.made.get(state);
+    if (!message) {
+      message = summaryMessage(state.summary, this.prefix);
+      this.made.set(state, message);
+    }
+    return message;
   }
-  return message;
 }
 
 /** What is shown of the messages that the summary stands for: those that stay, and the questions of the run. */
@@ -80,12 +84,13 @@ export function keptOf({ cut, kept }: Place, questions: readonly number[]): read
 export function viewOf(
   messages: readonly Message[],
   state: CompactionState,
+  shown: ShownSummaries,
   place: Place,
   questions: readonly number[],
 ): readonly Message[] {
   if (state.lastSummarizedMessageId === null) return messages;
   const kept = keptOf(place, questions).map((index) => messages[index]!);
-  return [shownSummary(state), ...kept, ...messages.slice(place.cut)];
+  return [shown.of(state), ...kept, ...messages.slice(place.cut)];
 }
 
 /** Messages that a round would put into the summary. */

@@ -3,7 +3,15 @@
 import { isPinned } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
-import { defineMiddleware, type Message, type Middleware, type ToolMessage } from '../../index.js';
+import {
+  type AssistantMessage,
+  defineMiddleware,
+  type Message,
+  type Middleware,
+  type ToolCall,
+  type ToolMessage,
+  toolCallsOf,
+} from '../../index.js';
 import {
   type Fields,
   kinds,
@@ -23,6 +31,12 @@ export const OPTIONS = {
   clearToolResultsAfterTokens: kinds.withDefault(kinds.integer(0), 100_000),
   /** How many of the latest results stay: an integer ≥ 0. @default 3 */
   keep: kinds.withDefault(kinds.integer(0), 3),
+  /** Clear the arguments of these calls, too. @default false */
+  clearInputs: kinds.withDefault(kinds.flag, false),
+  /** Names of tools whose results and arguments always stay. @default none */
+  keepTools: kinds.withDefault(kinds.names, []),
+  /** What stands in the place of a result. @default a line that says how long it was */
+  placeholder: kinds.nonEmptyText,
   /** Counts the tokens of a text. @default `gpt-tokenizer` or `tokenx` if installed, else an estimate */
   tokenCounter: kinds.func<TokenCounter>(),
   ...named('context-editing'),
@@ -37,20 +51,16 @@ export interface ContextEditingOptions extends OptionsOf<typeof OPTIONS>, NamedO
  * new Agent({ model, tools: [read], middleware: [contextEditing({ clearToolResultsAfterTokens: 500, keep: 1 })] });
  */
 export function contextEditing(options: ContextEditingOptions = {}): Middleware {
-  const { clearToolResultsAfterTokens, keep, tokenCounter, name, madeWith } = readOptions(
-    'contextEditing',
-    OPTIONS,
-    options,
-  );
+  const settings = readOptions('contextEditing', OPTIONS, options);
+  const { clearToolResultsAfterTokens, keep, clearInputs, placeholder, tokenCounter } = settings;
+  const { name, madeWith } = settings;
+  const keptTools = new Set(settings.keepTools);
   const meter = meterFor(tokenCounter);
   // Messages are frozen, so what was made of one stays right, and the same request gets the same objects.
-  const made = new WeakMap<ToolMessage, ToolMessage>();
-  const cleared = (message: ToolMessage): ToolMessage => {
-    let known = made.get(message);
-    if (!known) {
-      known = clear(message);
-      made.set(message, known);
-    }
+  const made = new WeakMap<Message, Message>();
+  const once = <M extends Message>(message: M, make: (message: M) => M): M => {
+    const known = (made.get(message) as M | undefined) ?? make(message);
+    made.set(message, known);
     return known;
   };
   return defineMiddleware({
@@ -61,14 +71,20 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
       // Not what the model says it has read: that was the short request, and the next one would be long again.
       if (counts.sum(messages) + counts.fixed(ctx) < clearToolResultsAfterTokens) return messages;
       const from = latest(messages, keep);
-      let changed = false;
+      const goes = (message: Message, index: number): message is ToolMessage =>
+        message.role === 'tool' && index < from && !isPinned(message) && !keptTools.has(message.toolName);
+      const calls = new Set(clearInputs ? messages.filter(goes).map(({ toolCallId }) => toolCallId) : []);
       const edited = messages.map((message, index) => {
-        if (message.role !== 'tool' || index >= from || isPinned(message)) return message;
-        const next = cleared(message);
-        changed ||= next !== message;
-        return next;
+        if (goes(message, index)) return once(message, (one) => clear(one, placeholder));
+        if (message.role !== 'assistant' || calls.size === 0 || isPinned(message)) return message;
+        // One call of several may stay as it is, until its result goes as well.
+        const gone = toolCallsOf(message).filter(({ id }) => calls.has(id));
+        if (gone.length === 0) return message;
+        return gone.length === toolCallsOf(message).length
+          ? once(message, (one) => withoutInputs(one, calls))
+          : withoutInputs(message, calls);
       });
-      return changed ? edited : messages;
+      return edited.some((message, index) => message !== messages[index]) ? edited : messages;
     },
   });
 }
@@ -84,8 +100,19 @@ function latest(messages: readonly Message[], keep: number): number {
   return 0;
 }
 
+/** The message with its calls, but without their arguments. */
+function withoutInputs(message: AssistantMessage, calls: ReadonlySet<string>): AssistantMessage {
+  const isLong = (part: AssistantMessage['content'][number]): part is ToolCall =>
+    part.type === 'tool-call' && calls.has(part.id) && part.arguments.length > '{}'.length;
+  if (!message.content.some(isLong)) return message;
+  const content = message.content.map((part) =>
+    isLong(part) ? Object.freeze({ ...part, arguments: '{}' }) : part,
+  );
+  return Object.freeze({ ...message, content: Object.freeze(content) });
+}
+
 /** The result with a line in place of its content; as it is when that would not be shorter. */
-function clear(message: ToolMessage): ToolMessage {
+function clear(message: ToolMessage, placeholder: string | undefined): ToolMessage {
   let chars = 0;
   let others = 0;
   for (const part of message.content) {
@@ -93,7 +120,8 @@ function clear(message: ToolMessage): ToolMessage {
     else others++;
   }
   const what = others === 0 ? `${chars} characters` : `${chars} characters and ${others} attachments`;
-  const text = `[The result was cleared to save space: ${what}. Call the tool again if you need it.]`;
+  const text =
+    placeholder ?? `[The result was cleared to save space: ${what}. Call the tool again if you need it.]`;
   if (others === 0 && chars <= text.length) return message;
   const content = Object.freeze([Object.freeze({ type: 'text' as const, text })]);
   return Object.freeze({ ...message, content });

@@ -5,10 +5,14 @@ import {
   isTransient,
   type Middleware,
   type ModelContext,
+  type Next,
   sleep,
   type ToolContext,
+  type ToolOverride,
+  type ToolResult,
 } from '../../index.js';
 import {
+  childFailure,
   type ErrorClass,
   errorTest,
   type Fields,
@@ -80,27 +84,39 @@ export function retry(options: RetryOptions = {}): Middleware {
     const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
     return jitter === 'full' ? random() * delay : delay;
   };
+  /** Waits before another attempt; false if there is to be none. */
+  const waited = async (ctx: ModelContext | ToolContext, error: unknown, attempt: number) => {
+    if (attempt >= attempts || !(await retryOn(error, ctx))) return false;
+    const clock = given ?? ctx.agent.clock;
+    const asked = retryAfterOf(error, clock.now());
+    if (asked !== undefined && asked > maxDelayMs) return false;
+    const delayMs = asked ?? backOff(attempt);
+    const call = ctx.seam === 'tool' ? { tool: ctx.toolCall.name, callId: ctx.toolCall.id } : {};
+    ctx.emit('retry', {
+      seam: ctx.seam,
+      ...call,
+      attempt,
+      delayMs,
+      error: safeErrorMessage(error, ctx),
+    });
+    await sleep(delayMs, ctx.signal, clock);
+    return true;
+  };
   return defineMiddleware({
     name,
     madeWith,
     seams: [on],
     traits: ['retries'],
-    async onError(ctx, error) {
-      if (ctx.attempt >= attempts || !(await retryOn(error, ctx))) return undefined;
-      const clock = given ?? ctx.agent.clock;
-      const asked = retryAfterOf(error, clock.now());
-      if (asked !== undefined && asked > maxDelayMs) return undefined;
-      const delayMs = asked ?? backOff(ctx.attempt);
-      const call = ctx.seam === 'tool' ? { tool: ctx.toolCall.name, callId: ctx.toolCall.id } : {};
-      ctx.emit('retry', {
-        seam: ctx.seam,
-        ...call,
-        attempt: ctx.attempt,
-        delayMs,
-        error: safeErrorMessage(error, ctx),
-      });
-      await sleep(delayMs, ctx.signal, clock);
-      return 'retry';
-    },
+    onError: async (ctx, error) => ((await waited(ctx, error, ctx.attempt)) ? 'retry' : undefined),
+    // A sub-agent that fails is no exception but a result that says so.
+    ...(on === 'tool' && {
+      async wrapTool(ctx: ToolContext, next: Next<ToolResult, ToolOverride>) {
+        for (let attempt = 1; ; attempt++) {
+          const result = await next();
+          const error = childFailure(result);
+          if (error === undefined || !(await waited(ctx, error, attempt))) return result;
+        }
+      },
+    }),
   });
 }

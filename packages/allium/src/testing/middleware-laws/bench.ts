@@ -103,11 +103,14 @@ export function bench(options: BenchOptions): Bench {
   const activity: Activity = { calls: 0, steps: 0, working: 0, hanging: 0 };
   const { tick, hang } = waits(activity);
   let latest: Running | undefined;
+  const wrapped = new WeakMap<ModelSettings, Model>();
   const model: Model = {
     provider: 'test',
     id: 'scenario',
     // Whoever calls it past the kernel is answered, and counted: the laws are to see it.
-    stream(_, callOptions) {
+    stream(request, callOptions) {
+      const meant = wrapped.get(request.settings);
+      if (meant) return meant.stream(request, callOptions);
       activity.calls++;
       return play(toStep('Done.'), { options: callOptions, tick });
     },
@@ -154,7 +157,7 @@ export function bench(options: BenchOptions): Bench {
     const controller = new AbortController();
     const { signal } = controller;
     const seen: Seen = { requests: [], toolRuns: [] };
-    const layer = scenarioLayer(scenario, seen, { model, signal, freeze, activity, tick, hang });
+    const layer = scenarioLayer(scenario, seen, { model, wrapped, signal, freeze, activity, tick, hang });
     const running = {
       scenario,
       session,
@@ -297,6 +300,8 @@ function waits(activity: Activity): Waits {
 
 interface OnBench extends Waits {
   readonly model: Model;
+  /** What the model is to answer that a middleware wrapped, by the settings it is asked with. */
+  readonly wrapped: WeakMap<ModelSettings, Model>;
   readonly signal: AbortSignal;
   readonly freeze: boolean;
   readonly activity: Activity;
@@ -306,7 +311,7 @@ interface OnBench extends Waits {
 function scenarioLayer(
   { answers, stopsAtModel }: KitScenario,
   seen: Seen,
-  { model, signal, freeze, activity, tick, hang }: OnBench,
+  { model, wrapped, signal, freeze, activity, tick, hang }: OnBench,
 ): Middleware {
   const modelOf = (turn: number): Model => ({
     ...model,
@@ -327,7 +332,12 @@ function scenarioLayer(
     wrapModel(ctx, next) {
       activity.steps++;
       if (stopsAtModel) ctx.stop('stopped', 'The bench stops the run.');
-      return ctx.model === model ? next({ model: modelOf(ctx.turn) }) : next();
+      if (ctx.model === model) return next({ model: modelOf(ctx.turn) });
+      if (ctx.model.provider !== model.provider || ctx.model.id !== model.id) return next();
+      // A middleware put one of its own around it, which is to be asked as well.
+      const settings = Object.freeze({ ...ctx.settings });
+      wrapped.set(settings, modelOf(ctx.turn));
+      return next({ settings });
     },
     wrapTool({ turn, toolCall: { id, name }, args }, next) {
       activity.steps++;
