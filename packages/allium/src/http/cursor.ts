@@ -5,6 +5,7 @@
  * - `12.3`: the fourth event of entry 12.
  * - `12~k3f.7`: the seventh live event after entry 12, in the process that calls itself `k3f`.
  * - `12w1`: told after entry 12, because the run waits for answers.
+ * - `12s`: told after entry 12, because nothing more was written for long.
  * - `12r`: what was shown after entry 12 is taken back.
  *
  * A message that is open follows after a semicolon: characters shown, their hash, its id.
@@ -20,6 +21,8 @@ export interface Cursor {
   readonly live?: { readonly epoch: string; readonly n: number };
   /** How many events about waiting were told after it. */
   readonly waiting?: number;
+  /** Told that the run seems to have died. */
+  readonly stalled?: boolean;
   readonly shown?: Shown;
 }
 
@@ -37,6 +40,10 @@ export function waitingId(seq: number, n: number): string {
   return `${seq}w${n}`;
 }
 
+export function stalledId(seq: number, shown: Shown | undefined): string {
+  return `${seq}s${suffix(shown)}`;
+}
+
 export function resetId(seq: number, shown: Shown | undefined): string {
   return `${seq}r${suffix(shown)}`;
 }
@@ -47,13 +54,13 @@ function suffix(shown: Shown | undefined): string {
 }
 
 const ID =
-  /^(\d{1,15})(?:\.(\d{1,9})|~([a-z0-9]+)\.(\d{1,15})|w(\d)|r)(?:;(\d{1,15})\.([a-z0-9]{1,7})\.(\S+))?$/;
+  /^(\d{1,15})(?:\.(\d{1,9})|~([a-z0-9]+)\.(\d{1,15})|w(\d)|(s)|r)(?:;(\d{1,15})\.([a-z0-9]{1,7})\.(\S+))?$/;
 
 /** Undefined where it is no id of an event. */
 export function parseCursor(id: string): Cursor | undefined {
   const match = ID.exec(id);
   if (match === null) return undefined;
-  const [, seq, index, epoch, n, waiting, length, hash, messageId] = match;
+  const [, seq, index, epoch, n, waiting, stalled, length, hash, messageId] = match;
   try {
     const shown =
       messageId === undefined
@@ -64,6 +71,7 @@ export function parseCursor(id: string): Cursor | undefined {
       index: index === undefined ? Number.POSITIVE_INFINITY : Number(index),
       ...(epoch !== undefined && { live: { epoch, n: Number(n) } }),
       ...(waiting !== undefined && { waiting: Number(waiting) }),
+      ...(stalled !== undefined && { stalled: true }),
       ...(shown && { shown }),
     };
   } catch {

@@ -120,6 +120,11 @@ export type ClientEvent =
   | { readonly type: 'rewound'; readonly to: string | null }
   /** A `custom` event that may be shown. */
   | { readonly type: 'notice'; readonly name: string; readonly data?: unknown }
+  /**
+   * Nothing was written for long (`silenceMs` of the server): the process that ran it has probably died. The stream ends,
+   * and the run can be resumed. `since`: when something was last written, in milliseconds since the epoch.
+   */
+  | { readonly type: 'stalled'; readonly runId: string; readonly since: number }
   | { readonly type: 'suspended'; readonly questions: readonly Question[] }
   | ({ readonly type: 'agent_end' } & ClientEnd);
 

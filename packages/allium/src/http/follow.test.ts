@@ -312,6 +312,34 @@ describe('following a run', () => {
     expect(viewOf(sent).messages.at(-1)!.content).toEqual([{ type: 'text', text: many.join('') }]);
   });
 
+  it('tells a reader that the process of a run seems to have died, instead of waiting for ever', async () => {
+    // The run hangs in its model, and its process is gone: this store is all that another one sees.
+    const store = memoryStore();
+    const clock = fakeClock();
+    const { model } = gated();
+    new Agent({ model, store, clock }).session('s').stream('Hi').detach();
+    for (let i = 0; i < 20; i++) await settle();
+    const hub = eventHub({ store, clock, pollMs: [1000, 1000], silenceMs: 10_000 });
+    const reading = all(hub.follow('s'));
+    for (let i = 0; i < 30; i++) {
+      await settle();
+      await clock.advance(1000);
+    }
+    const sent = await reading;
+    expect(typesOf(sent)).toEqual(['agent_start', 'message_start', 'message_end', 'stalled']);
+    expect(viewOf(sent)).toMatchObject({ status: 'stalled' });
+    const { id } = sent.at(-1)!;
+    // Whoever asks again is told at once that there is nothing to wait for, until somebody goes on with the run.
+    expect(await eventHub({ store, clock, silenceMs: 10_000 }).reader('s', { after: id }).hasMore()).toBe(
+      false,
+    );
+    const late = await all(eventHub({ store, clock, silenceMs: 10_000 }).follow('s'));
+    expect(typesOf(late)).toEqual(typesOf(sent));
+    await new Agent({ model: scriptedModel([text('Hello.')]), store, clock }).session('s').resume();
+    const rest = await all(eventHub({ store, clock }).follow('s', { after: id }));
+    expect(typesOf(rest)).toEqual(['message_start', 'message_update', 'message_end', 'agent_end']);
+  });
+
   it('refuses an id that it never sent', async () => {
     await expect(all(eventHub({ store: memoryStore() }).follow('s', { after: 'x' }))).rejects.toMatchObject({
       code: 'INVALID_OPTION',

@@ -1,18 +1,10 @@
 /** Following a session from any process: what was from its journal, what comes live where this process runs it. */
-import {
-  AlliumError,
-  type Clock,
-  type Entry,
-  type PendingRequest,
-  type RunStream,
-  type Store,
-  sleep,
-  systemClock,
-} from '../index.js';
+import { AlliumError, type Clock, type RunStream, type Store, sleep, systemClock } from '../index.js';
 import { checkFunction, checkInteger, checkOptions, isThenable } from '../kit/index.js';
-import { type Cursor, parseCursor, START, waitingId } from './cursor.js';
+import { type Cursor, parseCursor, START, stalledId, waitingId } from './cursor.js';
 import type { SentEvent } from './events.js';
 import { LiveRun } from './live-run.js';
+import { OpenState } from './open-state.js';
 import { Projection, questionOf, type Show } from './projection.js';
 import { tellEntry } from './tell.js';
 
@@ -28,6 +20,12 @@ export interface EventHubOptions {
    * return is called.
    */
   readonly watch?: (sessionId: string, wake: () => void) => () => void;
+  /**
+   * Milliseconds in which nothing was written, after which a run of another process counts as dead: its readers are told
+   * `stalled`, and their streams end. Make it longer than anything a run waits for without a word: a model's answer, a
+   * tool. @default 900000
+   */
+  readonly silenceMs?: number;
   /** @default the time of the system */
   readonly clock?: Clock;
 }
@@ -56,7 +54,10 @@ export interface EventHub {
     start: () => RunStream,
     options?: { readonly isNew?: boolean },
   ): Promise<PublishedRun>;
-  /** The events of a session, each once, wherever its run is. Ends when its run has ended or waits for answers. */
+  /**
+   * The events of a session, each once, wherever its run is. Ends when its run has ended, waits for answers, or seems to
+   * have died with its process.
+   */
   follow(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
   /** As `follow`, many at a time: for servers. */
   reader(sessionId: string, options?: FollowOptions): EventReader;
@@ -91,14 +92,15 @@ export interface EventReader {
  * for await (const { id, event } of hub.follow('ann', { after: lastEventId })) console.log(id, event.type);
  */
 export function eventHub(options: EventHubOptions): EventHub {
-  checkOptions('eventHub', options, ['store', 'show', 'pollMs', 'watch', 'clock']);
-  const { store, show, pollMs = [100, 2000], watch, clock = systemClock } = options;
+  checkOptions('eventHub', options, ['store', 'show', 'pollMs', 'watch', 'silenceMs', 'clock']);
+  const { store, show, pollMs = [100, 2000], watch, silenceMs = 900_000, clock = systemClock } = options;
+  checkInteger('silenceMs', silenceMs, 1);
   checkOptions('show', show ?? {}, ['thinking', 'tools', 'notices', 'synthetic', 'usage']);
   for (const ms of pollMs) checkInteger('pollMs', ms, 1);
   if (watch !== undefined) checkFunction('watch', watch);
   const projection = new Projection(show);
   const live = new Map<string, LiveRun>();
-  const place: Place = { store, projection, live, clock, pollMs, watch };
+  const place: Place = { store, projection, live, clock, pollMs, silenceMs, watch };
   const reader = (sessionId: string, follow: FollowOptions = {}): EventReader => {
     checkOptions('follow', follow, ['after', 'stay', 'signal']);
     return new Reader(place, sessionId, follow);
@@ -138,6 +140,7 @@ interface Place {
   readonly live: Map<string, LiveRun>;
   readonly clock: Clock;
   readonly pollMs: readonly [number, number];
+  readonly silenceMs: number;
   readonly watch: EventHubOptions['watch'];
 }
 
@@ -190,6 +193,7 @@ class Reader implements EventReader {
       }
       if (!this.state.open && !stay) break;
       if (this.idle && this.state.waits && !stay) return this.waiting();
+      if (this.isStalled && !this.at.stalled) return this.stalled(stay);
       this.idle = true;
       await this.wait();
     }
@@ -209,7 +213,8 @@ class Reader implements EventReader {
       this.kept = sent;
       return true;
     }
-    return this.state.open && !(this.state.waits && this.at.waiting === 2);
+    if (this.state.waits && this.at.waiting === 2) return false;
+    return this.state.open && !(this.isStalled && this.at.stalled);
   }
 
   /** Undefined: look elsewhere, or once more. */
@@ -301,6 +306,22 @@ class Reader implements EventReader {
     return left.length > 0 ? left : undefined;
   }
 
+  /** Has the process that runs it said nothing for too long? Nobody else writes down how it is. */
+  private get isStalled(): boolean {
+    const { open, waits, at } = this.state;
+    const { clock, live, silenceMs } = this.place;
+    return open && !waits && !live.has(this.sessionId) && clock.now() - at >= silenceMs;
+  }
+
+  private stalled(stay: boolean): readonly SentEvent[] {
+    this.done = !stay;
+    const { seq, shown } = this.at;
+    const { runId, at } = this.state;
+    this.at = { ...this.at, stalled: true };
+    const sent: SentEvent = { id: stalledId(seq, shown), event: { type: 'stalled', runId, since: at } };
+    return this.took([sent]);
+  }
+
   /** Finds where to begin, and whether a run is open there. */
   private async find(): Promise<void> {
     this.found = true;
@@ -345,56 +366,3 @@ class Reader implements EventReader {
 }
 
 const SUSPENDED = { reason: 'suspended', message: 'The run waits for an answer.' };
-
-/** What the journal says of a run that has not ended. */
-class OpenState {
-  open = false;
-  runId = '';
-  readonly requests = new Map<string, PendingRequest>();
-  private calls = new Set<string>();
-
-  /** Does everything that is open wait for somebody's answer? */
-  get waits(): boolean {
-    if (this.requests.size === 0) return false;
-    const asked = [...this.requests.values()];
-    if (asked.some(({ kind }) => kind === 'ask')) return true;
-    const waiting = new Set(asked.map(({ callId }) => callId));
-    return [...this.calls].every((id) => waiting.has(id));
-  }
-
-  apply(entry: Entry): void {
-    switch (entry.type) {
-      case 'run_start':
-        this.open = true;
-        this.runId = entry.runId;
-        return;
-      case 'run_end':
-        this.open = false;
-        this.clear();
-        return;
-      case 'message':
-        this.clear();
-        if (entry.message.role === 'assistant')
-          for (const part of entry.message.content) if (part.type === 'tool-call') this.calls.add(part.id);
-        return;
-      case 'tool_finished':
-        this.calls.delete(entry.message.toolCallId);
-        for (const [id, { callId }] of this.requests)
-          if (callId === entry.message.toolCallId) this.requests.delete(id);
-        return;
-      case 'request':
-        for (const id of entry.replaces ?? []) this.requests.delete(id);
-        this.requests.set(entry.request.id, entry.request);
-        return;
-      case 'answer':
-        this.requests.delete(entry.requestId);
-        return;
-      default:
-    }
-  }
-
-  private clear(): void {
-    this.requests.clear();
-    this.calls.clear();
-  }
-}

@@ -65,6 +65,7 @@ export interface ServeOptions {
   /** How runs of other processes are followed: see `EventHubOptions`. */
   readonly pollMs?: EventHubOptions['pollMs'];
   readonly watch?: EventHubOptions['watch'];
+  readonly silenceMs?: EventHubOptions['silenceMs'];
   /** Told what went wrong inside, and why runs failed; clients are not. @default an error on stderr */
   readonly onError?: (error: unknown, request: Request) => void;
   /** @default the time of the system */
@@ -92,6 +93,7 @@ const OPTIONS = [
   'heartbeatMs',
   'pollMs',
   'watch',
+  'silenceMs',
   'onError',
   'clock',
 ] as const;
@@ -279,8 +281,8 @@ function checked(options: ServeOptions): Handling {
     throw invalidOption('basePath', "a path such as '/api/agent', without a slash at its end", basePath);
   if (![5, 6, 7].includes(sdk)) throw invalidOption('sdk', '5, 6 or 7', sdk);
   if (options.storeId !== undefined) checkFunction('storeId', options.storeId);
-  const { show, pollMs, watch, clock = systemClock } = options;
-  const hub: EventHub = eventHub({ store, show, pollMs, watch, clock });
+  const { show, pollMs, watch, silenceMs, clock = systemClock } = options;
+  const hub: EventHub = eventHub({ store, show, pollMs, watch, silenceMs, clock });
   return {
     agents,
     names: new Map([...agents].map(([name, agent]) => [agent, name])),

@@ -54,6 +54,8 @@ export class UiChunks {
         return [...this.start(), this.outcome(event)];
       case 'notice':
         return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }];
+      case 'stalled':
+        return this.end('stalled');
       case 'agent_end':
         return this.end(event.status);
       default:
@@ -180,6 +182,7 @@ export class UiChunks {
   private end(status: string): UiChunk[] {
     const chunks = [...this.start(), ...this.endStep()];
     if (status === 'error') chunks.push({ type: 'error', errorText: 'Something went wrong.' });
+    else if (status === 'stalled') chunks.push({ type: 'error', errorText: 'The answer broke off.' });
     else if (status === 'aborted') chunks.push({ type: 'abort' });
     chunks.push({ type: 'finish' });
     return chunks;

@@ -42,6 +42,8 @@ export type ClientDecision =
 export interface ClientRunOptions {
   /** Goes on with this session, which must exist. Without it, a new one is started; `ClientRun.sessionId` tells its id. */
   readonly sessionId?: string;
+  /** Starts the session of that id, which must not exist (`SESSION_EXISTS`). @default false */
+  readonly create?: boolean;
   readonly agent?: string;
   /** Whether the run goes on when this client leaves for good. @default true */
   readonly detached?: boolean;
@@ -65,7 +67,7 @@ export interface ClientRun extends AsyncIterable<SentEvent> {
   readonly result: Promise<ClientResult>;
 }
 
-/** An answer that is no success: `status` of HTTP, and the code of the server. */
+/** An answer that is no success: `status` of HTTP, and the code of the server. 0: the server did not say so itself. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
 
@@ -85,8 +87,10 @@ export interface AlliumClient {
   answer(
     sessionId: string,
     answers: Readonly<Record<string, ClientDecision>>,
-    options?: Omit<ClientRunOptions, 'sessionId'>,
+    options?: Omit<ClientRunOptions, 'sessionId' | 'create'>,
   ): ClientRun;
+  /** Goes on with a run that was suspended, or broke off with its process. */
+  resume(sessionId: string, options?: Omit<ClientRunOptions, 'sessionId' | 'create'>): ClientRun;
   /** Another answer, in a copy of the session; `fork: false`: in the session itself. */
   regenerate(sessionId: string, messageId: string, options?: ClientBranchOptions): ClientRun;
   /** Something else instead of a user's message. */
@@ -121,7 +125,7 @@ export interface AlliumClient {
   >;
 }
 
-export interface ClientBranchOptions extends Omit<ClientRunOptions, 'sessionId'> {
+export interface ClientBranchOptions extends Omit<ClientRunOptions, 'sessionId' | 'create'> {
   /** @default true */
   readonly fork?: boolean;
 }
@@ -169,6 +173,7 @@ export function alliumClient(options: ClientOptions): AlliumClient {
     let failures = 0;
     let response = first;
     for (;;) {
+      let problem: unknown = new HttpError(0, 'STREAM_ENDED', 'The stream ended before the run did.');
       try {
         response ??= await request('GET', `/sessions/${encodeURIComponent(sessionId())}/events`, {
           headers: { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) },
@@ -179,14 +184,16 @@ export function alliumClient(options: ClientOptions): AlliumClient {
           failures = 0;
           last = id ?? last;
           const event = JSON.parse(data);
-          ended = event.type === 'agent_end';
+          ended = event.type === 'agent_end' || event.type === 'stalled';
           yield { id: id ?? '', event };
         }
         if (ended) return;
       } catch (error) {
         const refused = error instanceof HttpError && error.status < 500 && error.status !== 429;
-        if (refused || signal?.aborted || failures >= attempts) throw error;
+        if (refused || signal?.aborted) throw error;
+        problem = error;
       }
+      if (failures >= attempts) throw problem;
       response = undefined;
       await pause(Math.min(backoffMs[0] * 2 ** failures, backoffMs[1]), signal);
       failures++;
@@ -202,18 +209,23 @@ export function alliumClient(options: ClientOptions): AlliumClient {
     return new RunOfClient(sessionId, async function* () {
       const response = await opened;
       const id = await sessionId;
-      return yield* reading(() => id, response, undefined, signal);
+      // Where it breaks before the first event, that is the beginning of this run.
+      return yield* reading(() => id, response, 'run', signal);
     });
   }
 
   const at = (sessionId: string): string => `/sessions/${encodeURIComponent(sessionId)}`;
   return {
-    run(input, { sessionId, agent, detached = true, signal } = {}) {
-      const path = sessionId === undefined ? '/sessions' : `${at(sessionId)}/runs`;
-      return starting(path, { input, agent, detached }, sessionId, signal);
+    run(input, { sessionId, create = false, agent, detached = true, signal } = {}) {
+      if (create || sessionId === undefined)
+        return starting('/sessions', { input, sessionId, agent, detached }, sessionId, signal);
+      return starting(`${at(sessionId)}/runs`, { input, agent, detached }, sessionId, signal);
     },
     answer(sessionId, answers, { agent, detached = true, signal } = {}) {
       return starting(`${at(sessionId)}/answers`, { answers, agent, detached }, sessionId, signal);
+    },
+    resume(sessionId, { agent, detached = true, signal } = {}) {
+      return starting(`${at(sessionId)}/resume`, { agent, detached }, sessionId, signal);
     },
     regenerate(sessionId, messageId, { agent, detached = true, fork, signal } = {}) {
       return starting(`${at(sessionId)}/regenerate`, { messageId, agent, detached, fork }, undefined, signal);
@@ -273,6 +285,7 @@ class RunOfClient implements ClientRun {
     let text = '';
     let questions: readonly Question[] = [];
     let end: ClientEnd | undefined;
+    let stalled = false;
     try {
       for await (const sent of this.read()) {
         const { event } = sent;
@@ -280,9 +293,12 @@ class RunOfClient implements ClientRun {
           text = event.message.content.map((part) => (part.type === 'text' ? part.text : '')).join('');
         if (event.type === 'suspended') questions = event.questions;
         if (event.type === 'agent_end') end = event;
+        stalled = event.type === 'stalled';
         yield sent;
       }
-      if (!end) throw new Error('The stream ended before the run did.');
+      if (stalled)
+        throw new HttpError(0, 'RUN_STALLED', 'The process that ran it has probably died. Resume the run.');
+      if (!end) throw new HttpError(0, 'STREAM_ENDED', 'The stream ended before the run did.');
       const { runId, status, stop } = end;
       this.resolve({ sessionId: await this.sessionId, runId, status, stop, text, questions });
     } catch (error) {

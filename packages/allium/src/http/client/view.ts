@@ -13,7 +13,7 @@ export interface View {
   /** By call id, in the order they began. */
   readonly tools: readonly ToolView[];
   readonly questions: readonly Question[];
-  readonly status: 'idle' | 'running' | 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
+  readonly status: 'idle' | 'running' | 'stalled' | 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
 }
 
 export const EMPTY_VIEW: View = { messages: [], tools: [], questions: [], status: 'idle' };
@@ -56,6 +56,8 @@ export function applyEvent(view: View, event: ClientEvent): View {
       const end = event.to === null ? 0 : view.messages.findIndex(({ id }) => id === event.to) + 1;
       return { ...view, messages: view.messages.slice(0, end) };
     }
+    case 'stalled':
+      return { ...view, status: 'stalled' };
     case 'suspended':
       return { ...view, questions: event.questions };
     case 'agent_end':
