@@ -14,7 +14,7 @@ import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../messages/
 import { type ToolResult, toolResult } from '../messages/tool-result.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
-import type { RunResult } from '../protocol/result.js';
+import type { RunResult, StateReader } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
 import type { RunOptions } from '../protocol/run-options.js';
 import { controlKind, Suspension } from '../protocol/signals.js';
@@ -26,6 +26,7 @@ import type {
   RequestContext,
   RequestHandler,
 } from '../protocol/store.js';
+import { keptState } from '../run/result-state.js';
 import type { Run } from '../run/run.js';
 import { childId, endRun, placeOf } from '../tools/end-children.js';
 import type { ToolBatch } from '../tools/tool-batch.js';
@@ -197,6 +198,7 @@ class ChildCall {
     const state = await this.reached(() => session.peek(this.run.store));
     if (!state.open && state.ended) {
       await this.closeOthers([]);
+      this.keep(session, keptState(state));
       return { ...of, ...stored(state, state.ended) };
     }
     let result: RunResult;
@@ -216,8 +218,7 @@ class ChildCall {
       failure = { error: (error as RunError).cause ?? error };
     }
     this.checkAbort();
-    this.run.children.states ??= new Map();
-    this.run.children.states.set(session.id, result.state);
+    this.keep(session, result.state);
     const { status, stop, text, pending } = result;
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);
@@ -228,6 +229,12 @@ class ChildCall {
     const signal = new Suspension(first!, ...more);
     this.ctx._latch(signal);
     throw signal;
+  }
+
+  private keep({ id }: Session, state: StateReader): void {
+    const { children } = this.run;
+    children.states ??= new Map();
+    children.states.set(id, state);
   }
 
   private checkAbort(): void {

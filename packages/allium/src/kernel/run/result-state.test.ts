@@ -52,6 +52,37 @@ describe('result.state', () => {
     expect(() => result.state.get(turns)).toThrow('State cell "turns" is not declared');
   });
 
+  it('has those of sub-agents that ended before the run was resumed, in another process too', async () => {
+    const store = memoryStore();
+    const stop = tool({
+      name: 'stop',
+      description: '',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({ title: 'Go on?' })).type,
+    });
+    const call = toolCalls({ name: 'ask', args: { prompt: 'go' } });
+    const model = scriptedModel([call, toolCalls({ name: 'stop' }), text('end')]);
+    const process = () => {
+      const inner = new Agent({ model: script(), tools: [look], middleware: [counting] });
+      const middle = new Agent({
+        model: scriptedModel([call, text('fine')]),
+        tools: [inner.asTool({ name: 'ask', description: '' })],
+      });
+      const tools = [middle.asTool({ name: 'ask', description: '' }), stop];
+      return new Agent({ model, tools, store }).session('s');
+    };
+    const { pending, messages } = await process().run('go');
+    const [question] = pending;
+    const resumed = await process().resume({ answers: { [question!.id]: { type: 'approve' } } });
+    const { agentId } = (messages[2] as { details: { agentId: string } }).details;
+    const { sessions } = await store.list();
+    const below = sessions.map(({ sessionId }) => sessionId).find((id) => id.startsWith(`${agentId}/`));
+    expect(resumed.status).toBe('done');
+    expect(resumed.state.of(agentId)).toBeDefined();
+    expect([resumed.state.of(below!)?.get(turns), resumed.state.of(below!)?.get(total)]).toEqual([2, 2]);
+    expect(resumed.state.of(`${agentId}/nobody`)).toBeUndefined();
+  });
+
   it('has those of sub-agents, and of theirs, by the id of their session', async () => {
     const store = memoryStore();
     const call = toolCalls({ name: 'ask', args: { prompt: 'go' } });

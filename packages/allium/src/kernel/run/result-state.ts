@@ -1,10 +1,12 @@
 /** Cells read from outside a run: `result.state` and `session.state()`. */
 
 import { Cells } from '../context/cells.js';
-import type { SessionState } from '../journal/session-state.js';
+import { catchUp, SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
+import type { Message } from '../messages/messages.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
+import type { Store } from '../protocol/store.js';
 
 /** What the sub-agents that have ended left in their cells, by the id of their session. */
 interface Below {
@@ -39,8 +41,39 @@ export function finalState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells.copy(), { states: run.children.states }));
 }
 
+type Kept = Pick<SessionState, 'cells' | 'lastCells' | 'open'>;
+
+/** The cells of a session that nobody here runs, as its journal has them. */
+export function keptState({ cells, lastCells, open }: Kept, states?: Below['states']): StateReader {
+  const kept = { cells, lastCells, open };
+  return readerOf({ get: (cell) => storedState(kept, NO_CELLS, cell) }, { states });
+}
+
+/** Those of the sub-agents that these messages tell of, and of theirs, by the ids of their sessions. */
+export async function statesBelow(
+  store: Store,
+  sessionId: string,
+  messages: readonly Message[],
+): Promise<Map<string, StateReader> | undefined> {
+  const states = new Map<string, StateReader>();
+  for (const message of messages) {
+    const { agentId } = (message.role === 'tool' ? Object(message.details) : {}) as { agentId?: unknown };
+    if (typeof agentId !== 'string' || !agentId.startsWith(`${sessionId}/`)) continue;
+    const state = new SessionState(agentId);
+    try {
+      await catchUp(store, state);
+    } catch {
+      // The run can go on without this one.
+      continue;
+    }
+    if (state.open || state.ended)
+      states.set(agentId, keptState(state, await statesBelow(store, agentId, state.history.view())));
+  }
+  return states.size > 0 ? states : undefined;
+}
+
 /** The value of a cell in the journal. One that the agent does not declare, as a sub-agent's, is found by its name. */
-export function storedState<T>(state: SessionState, keys: Keys, cell: StateCell<T>): T {
+export function storedState<T>(state: Kept, keys: Keys, cell: StateCell<T>): T {
   const run: CellHolder = { cells: state.open ? state.open.cells : state.lastCells };
   const key = keys.get(cell) ?? keyOf(cell, cell.scope === 'session' ? state : run);
   return new Cells(new Map([[cell, key]]), state, run).get(cell);
@@ -55,7 +88,7 @@ function keyOf({ name }: StateCell<any>, { cells }: CellHolder): string {
   );
 }
 
-function readerOf(cells: Cells, below: Below): StateReader {
+function readerOf(cells: Pick<Cells, 'get'>, below: Below): StateReader {
   const get = <T>(cell: StateCell<T>): T => cells.get(cell);
   const of = (agentId: string): StateReader | undefined => {
     const { states: children } = below;

@@ -30,6 +30,7 @@ import type { Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
 import { endChildren, waiting } from '../tools/end-children.js';
 import { isAsked, unanswered } from '../tools/unanswered.js';
+import { statesBelow } from './result-state.js';
 import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';
 import type { Start } from './start.js';
@@ -61,9 +62,11 @@ function opened(start: Start): Awaitable<Run> {
   if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
   if (!input)
     return reopen(journal, plan, start, (names) => agent.planFor(options.middleware, above, names)).then(
-      (named) => {
+      async (named) => {
         const run = runOf(start, named, journal, metadata);
         run.asked = asked;
+        const { history, sessionId, open } = state;
+        run.children.states = await statesBelow(store, sessionId, history.from(open!.from));
         return run;
       },
     );
