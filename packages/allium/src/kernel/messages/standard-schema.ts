@@ -1,7 +1,7 @@
 /** The parts of the Standard Schema interfaces the kernel uses. Types only: no schema library is imported. */
 import { AlliumError, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
 import type { JsonSchema } from './model.js';
-import { coercedByZod, failingField, unshown } from './unshown-fields.js';
+import { coercedByZod, failingField, shownByArktype, unshown } from './unshown-fields.js';
 
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -67,10 +67,12 @@ function converted(schema: StandardSchema, own?: (schema: never) => object): obj
   const target = 'draft-2020-12';
   const convert = (one: StandardSchema): object =>
     own ? own(one as never) : one['~standard'].jsonSchema!.input({ target });
+  const { vendor, jsonSchema } = schema['~standard'];
+  if (vendor === 'arktype' && !own)
+    return shownByArktype((libraryOptions) => jsonSchema!.input({ target, libraryOptions }));
   try {
     return convert(schema);
   } catch (error) {
-    const { vendor, jsonSchema } = schema['~standard'];
     const coerced =
       vendor === 'zod' && !own
         ? coercedByZod((libraryOptions) => jsonSchema!.input({ target, libraryOptions }))

@@ -34,11 +34,45 @@ export function coercedByZod(
   return asked ? made : undefined;
 }
 
-/** The error of a field. */
-export function unshown(field: string, message: string): string {
+const MARK = 'x-unshown';
+
+/** arktype shows a model a field that takes anything in the place of what JSON does not have. Throws for such a field. */
+export function shownByArktype(convert: (libraryOptions: Record<string, unknown>) => object): object {
+  const marked = (what: unknown): object => ({ [MARK]: what });
+  const fallback = {
+    date: () => marked('Date'),
+    domain: ({ domain }: { readonly domain: string }) => marked(domain),
+    proto: ({ proto }: { readonly proto: { readonly name: string } }) => marked(proto.name),
+  };
+  const made = convert({ fallback });
+  const found = markIn(made, []);
+  if (!found) return made;
+  const what = `${found.what} cannot be represented in JSON Schema`;
+  throw new TypeError(unshown(pathIn(found.path), what, "'string.date.parse', or type('string').pipe(…)"));
+}
+
+function markIn(
+  schema: unknown,
+  path: readonly string[],
+): { path: readonly string[]; what: unknown } | undefined {
+  if (typeof schema !== 'object' || schema === null) return undefined;
+  if (MARK in schema) return { path, what: schema[MARK] };
+  for (const [key, part] of Object.entries(schema)) {
+    const found = markIn(part, [...path, key]);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+/** The error of a field. `how` converts in the words of its library. */
+export function unshown(
+  field: string,
+  message: string,
+  how = 'z.coerce.date(), or z.string().transform(…)',
+): string {
   const what = message.replace(/\.$/, '');
   const where = field === '' ? what : `field \`${field}\`: ${what}`;
-  return `${where}. A model sends JSON. Describe the text, number, list or object that it sends, and convert that: z.coerce.date(), or z.string().transform(…). Or write the JSON Schema yourself, in \`toJsonSchema\`.`;
+  return `${where}. A model sends JSON. Describe the text, number, list or object that it sends, and convert that: ${how}. Or write the JSON Schema yourself, in \`toJsonSchema\`.`;
 }
 
 /** `['properties', 'trips', 'items', 'properties', 'start']` → `trips[].start`. */

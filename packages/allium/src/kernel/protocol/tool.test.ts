@@ -454,7 +454,14 @@ describe('a field that JSON Schema cannot express', () => {
     ['properties', z.object({ properties: z.symbol() }), 'Symbols'],
     ['made', z.object({ made: z.custom<Date>() }), 'Custom types'],
   ];
-  it.each(zodFields)('is named: %s', (field, input, what) => {
+  const arkFields: [string, StandardSchema<any, any>, string][] = [
+    ['when', type({ when: 'Date' }), 'Date'],
+    ['trips[].start', type({ trips: type({ 'start?': 'Date' }).array() }), 'Date'],
+    ['sizes.*', type({ sizes: { '[string]': 'bigint' } }), 'bigint'],
+    ['either', type({ either: type('string').or(type.instanceOf(Map)) }), 'Map'],
+    ['properties', type({ properties: 'symbol' }), 'symbol'],
+  ];
+  it.each([...zodFields, ...arkFields])('is named: %s', (field, input, what) => {
     expect(() => made(input)).toThrow(
       expect.objectContaining({
         code: 'INVALID_TOOL',
@@ -469,6 +476,18 @@ describe('a field that JSON Schema cannot express', () => {
     const trip = v.object({ start: v.optional(v.date()) });
     const input = v.object({ name: v.string(), trips: v.array(trip) });
     expect(() => made(input, toJsonSchema)).toThrow(/field `trips\[\]\.start`: The "date" schema cannot/);
+  });
+
+  it('is shown as what it accepts, where arktype converts or narrows it', () => {
+    const input = type({
+      when: 'string.date.parse',
+      'name?': type('string').narrow(() => true),
+      'any?': 'unknown',
+    });
+    expect(toolSpec(made(input)).inputSchema).toMatchObject({
+      properties: { when: { type: 'string' }, name: { type: 'string' }, any: {} },
+      required: ['when'],
+    });
   });
 
   it('is shown as what it accepts, where it is coerced', async () => {
