@@ -1,6 +1,7 @@
 // The walk of one message through the kernel: which files it passes, and how often the file changes on the way.
 //   node scripts/walk.mjs          prints each file when it is first entered, and by which function
 //   node scripts/walk.mjs --all    prints every function that is entered, in order
+//   node scripts/walk.mjs --write  writes the walk into ARCHITECTURE.md; a test notices when it is stale there
 //
 // One user message, one tool call, one layer around model calls and one guard, from `agent.run()` up to the second
 // model call. The compiled modules are copied with a note at the start of every function. Accessors are left out: to a
@@ -12,7 +13,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseSync, Visitor } from 'oxc-parser';
 import { build } from './build.mjs';
-import { alliumFolder } from './repository.mjs';
+import { alliumFolder, root } from './repository.mjs';
 
 /** @typedef {{ readonly file: string, readonly name: string }} Step A function of the kernel is entered. */
 
@@ -113,9 +114,29 @@ const walked = /** @type {any} */ (globalThis);
 /** Rooms whose files a reader knows by their names: types, constructors and helpers. */
 const vocabulary = /^(protocol|messages|lib)\//;
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const steps = await walk();
-  const story = steps.filter(({ file }) => !vocabulary.test(file));
+/** The steps that tell a story, without those of the rooms above. */
+function storyOf(/** @type {readonly Step[]} */ steps) {
+  return steps.filter(({ file }) => !vocabulary.test(file));
+}
+
+/** The walk as ARCHITECTURE.md shows it: each file when it is first entered, by room. */
+export function walkText(/** @type {readonly Step[]} */ steps) {
+  const story = storyOf(steps);
+  /** @type {{ room: string, names: string[] }[]} */
+  const lines = [];
+  for (const file of new Set(story.map(({ file }) => file))) {
+    const [room = '', name = ''] = file.split('/');
+    const last = lines.at(-1);
+    if (last?.room === room) last.names.push(name);
+    else lines.push({ room, names: [name] });
+  }
+  const text = lines.map(({ room, names }) => `${room.padEnd(9)}${names.join(' → ')}`).join('\n');
+  const { files, changes } = measure(story);
+  return `\`\`\`text\n${text}\n\`\`\`\n\nThese are ${files} files; the walk goes from one to another ${changes} times.`;
+}
+
+function print(/** @type {readonly Step[]} */ steps) {
+  const story = storyOf(steps);
   const seen = new Set();
   for (const { file, name } of process.argv.includes('--all') ? steps : story) {
     if (process.argv.includes('--all')) console.log(`${file} ${name}`);
@@ -123,4 +144,19 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
   }
   const told = ({ files, changes } = measure(steps)) => `${files} files, ${changes} changes of file`;
   console.log(`\n${told(measure(story))}; with protocol, messages and lib: ${told()}`);
+}
+
+function write(/** @type {readonly Step[]} */ steps) {
+  const path = join(root, 'ARCHITECTURE.md');
+  const shown = /```text\nagent [^`]*```\n\nThese are .* times\./;
+  writeFileSync(
+    path,
+    readFileSync(path, 'utf8').replace(shown, () => walkText(steps)),
+  );
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const steps = await walk();
+  if (process.argv.includes('--write')) write(steps);
+  else print(steps);
 }

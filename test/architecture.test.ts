@@ -1,10 +1,11 @@
-// The rooms of the kernel: which way imports go, and that ARCHITECTURE.md maps them as they are.
+// The rooms of the kernel: which way imports go, and that ARCHITECTURE.md shows the map and the walk as they are.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { alliumFolder, root } from '../scripts/repository.mjs';
 import { exceptions, readSources, rooms, upwardImports } from '../scripts/rooms.mjs';
+import { walk, walkText } from '../scripts/walk.mjs';
 
 const kernel = join(alliumFolder, 'src/kernel');
 const isSource = (file: string) => /\.ts$/.test(file) && !/\.test(-d)?\.ts$/.test(file);
@@ -32,6 +33,15 @@ describe('the rooms of the kernel', () => {
         return [room, what, names.map((name) => `\`${name}\``).join(', ')];
       }),
     );
+  });
+});
+
+describe('the walk of one message', () => {
+  it('is shown in ARCHITECTURE.md as it is (node scripts/walk.mjs --write)', {
+    timeout: 600_000,
+  }, async () => {
+    const page = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8');
+    expect(page).toContain(walkText(await walk()));
   });
 });
 
