@@ -22,33 +22,33 @@ import type { RequestHandler, Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 
 export interface AgentOptions extends ExplicitHooks {
-  /** What is asked in every turn, unless a layer sets another one. */
+  /** The model that every turn calls, unless a layer sets another one. */
   readonly model: Model;
-  /** Of the agent, for people and logs: hooks see it as `ctx.agent.name`. @default 'agent' */
+  /** The name shown in logs and traces. Hooks see it as `ctx.agent.name`. @default 'agent' */
   readonly name?: string;
-  /** Told to the model before the conversation. @default '' */
+  /** Instructions for the model, before the conversation. @default '' */
   readonly systemPrompt?: string;
-  /** What the model may call, beside the tools that middleware bring. */
+  /** Tools the model may call, in addition to those of middleware. */
   readonly tools?: readonly Tool[];
   /** First is outermost. */
   readonly middleware?: MiddlewareList;
   /** How the model is asked: see `ModelSettings`. @default {} */
   readonly settings?: ModelSettings;
-  /** In which turns of a run a `toolChoice` that demands a call holds. In all of them, a model that obeys never ends by itself. @default 'first' */
+  /** In which turns a `toolChoice` that demands a call applies. With `'all'`, an obedient model never finishes by itself. @default 'first' */
   readonly toolChoiceTurns?: 'first' | 'all';
-  /** Of one run: see `Limits`. */
+  /** Limits of one run: see `Limits`. */
   readonly limits?: Limits;
-  /** Over all runs of a session: `turns`, `toolCalls`, `tokens` and `costUsd`. */
+  /** Limits over all runs of a session: `turns`, `toolCalls`, `tokens` and `costUsd`. */
   readonly sessionLimits?: SessionLimits;
   /** Where sessions are kept. @default in memory, forgetting each `agent.run()` when it has ended */
   readonly store?: Store;
-  /** Functions, or objects with `onEvent()`, that are told every event of every run and can change nothing. */
+  /** Functions, or objects with `onEvent()`, that see every event of every run and can't change anything. */
   readonly observers?: readonly Observer[];
-  /** Told when an observer throws or is too slow. @default a warning on stderr */
+  /** Called when an observer throws or is too slow. @default a warning on stderr */
   readonly onObserverError?: (problem: ObserverProblem) => void;
   /** How the calls of one answer run. @default 'parallel' */
   readonly toolExecution?: 'parallel' | 'sequential';
-  /** How many steering and follow-up messages are taken in at a time: `steering` and `followUps` are each `'all'` or `'one'`. @default all */
+  /** How many waiting messages are taken in at a time: `steering` and `followUps` are each `'all'` or `'one'`. @default all */
   readonly queue?: QueueModes;
   /** Milliseconds that each `afterRun` hook, and code that ignores an abort, may take before the run goes on without it. @default 5000 */
   readonly teardownTimeoutMs?: number;
@@ -58,13 +58,13 @@ export interface AgentOptions extends ExplicitHooks {
   readonly replaces?: readonly string[];
   /** Prices of models that do not carry one. */
   readonly priceOf?: PriceOf;
-  /** Milliseconds to wait for one answer of the store: later it is `STORE_TIMEOUT`, and the session can be resumed. A run that is aborted or out of time waits for `teardownTimeoutMs` at most, but at least a second. `Infinity` for no limit. @default 30000 */
+  /** Milliseconds to wait for one answer of the store. After that the run fails with `STORE_TIMEOUT`, and the session can be resumed. A run that is aborted or out of time waits for `teardownTimeoutMs` at most, but at least a second. `Infinity` for no limit. @default 30000 */
   readonly storeTimeoutMs?: number;
-  /** Whom new sessions belong to. A session of another tenant is not opened: `TENANT_MISMATCH`. */
+  /** The tenant that new sessions belong to. Opening a session of another tenant fails with `TENANT_MISMATCH`. */
   readonly tenant?: string;
-  /** Answers questions to a human in place, while the run waits. Returning undefined suspends the run; throwing fails it, or the call of a tool that asked itself. */
+  /** Answers questions to a human while the run waits. If it returns undefined, the run is suspended. If it throws, the run fails, or only the tool call if the tool itself asked. */
   readonly onRequest?: RequestHandler;
-  /** Where all time comes from. @default the time of the system */
+  /** The source of all time. @default the system clock */
   readonly clock?: Clock;
   /** Makes run and session ids. @default random */
   readonly newId?: () => string;
@@ -81,7 +81,7 @@ export const STORE: Kind<Store> = kinds.methods<Store>(
   'take',
 );
 
-/** Checked where it is taken apart: by `compose()`, or by the reader of prices. */
+/** Checked where it is used: by `compose()`, or where prices are read. */
 const elsewhere = kinds.anything;
 
 export const OBSERVER: Kind = kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'));

@@ -16,11 +16,11 @@ export interface AsToolOptions<Input = { prompt: string }, Output = Input>
     ToolOptions<Input, Output>,
     'name' | 'description' | 'toJsonSchema' | 'concurrency' | 'timeoutMs' | 'tags'
   > {
-  /** What the calling model has to give. @default `{ prompt: string }` */
+  /** The input the calling model provides. @default `{ prompt: string }` */
   readonly input?: StandardSchema<Input, Output>;
-  /** What the agent is told, made of the input. @default `prompt`, or the input as JSON where it is another */
+  /** Makes the agent's message from the input. @default its `prompt`, or all of a custom input as JSON */
   readonly prompt?: (args: Output) => MessageInput | readonly MessageInput[];
-  /** Whether the guards of the calling agent judge what this one is told, says and does, after its own. @default true */
+  /** Whether the caller's guards also judge this agent's input, output and calls, after its own guards. @default true */
   readonly inheritGuards?: boolean;
 }
 
@@ -53,7 +53,7 @@ export function agentTool<Input, Output>(
     ...rest,
     tags: [...tags, ...agentTags(inheritGuards)],
     input: input ?? (PROMPT as unknown as StandardSchema<Input, Output>),
-    // Called again, it goes on where it was: nothing is in doubt.
+    // A repeated call continues where it was, so it is never in doubt.
     onInDoubt: 'retry',
     async execute(args, given) {
       const ctx = internal(given);

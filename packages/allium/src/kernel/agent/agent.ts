@@ -48,13 +48,13 @@ export class Agent {
   readonly teardownTimeoutMs: number;
   readonly storeTimeoutMs: number;
   readonly clock: Clock;
-  /** What the middleware list came to. */
+  /** The plan the middleware list was composed into. */
   readonly plan: ComposedPlan;
-  /** @internal Runs under way hold this very list: whoever is added sees them, too. */
+  /** @internal Runs in progress hold this very list, so an observer that is added later sees them too. */
   readonly _feeds: ObserverFeed[] = [];
-  /** @internal What holds the run under way of a session, by its id. */
+  /** @internal The Session object whose run is in progress, by session id. */
   readonly _busy = new Map<string, Session>();
-  /** @internal Nobody asked for a store: single runs are forgotten when they have ended. */
+  /** @internal No store was given, so single runs are forgotten when they end. */
   readonly _forgets: boolean;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
   /** The price of a model: its own, or what the option `priceOf` says. */
@@ -66,7 +66,7 @@ export class Agent {
   private observed = 0;
   private readonly middleware: readonly Middleware[];
   private readonly composing: ComposeOptions;
-  /** Plans as a sub-agent, by the plan of the caller. */
+  /** The plans of this agent as a sub-agent, by the plan of the caller. */
   private readonly inherited = new WeakMap<Plan, ComposedPlan>();
 
   constructor(options: AgentOptions) {
@@ -105,7 +105,7 @@ export class Agent {
     this.plan = compose(this.middleware, this.composing);
   }
 
-  /** Runs to the end. Resolves when done, stopped or suspended; rejects with a `RunError` when it fails or is aborted. */
+  /** Runs to the end. Resolves when done, stopped or suspended; rejects with a `RunError` if it fails or is aborted. */
   run(input: MessageInput | readonly MessageInput[], options?: RunOptions): Promise<RunResult> {
     try {
       return this.single().run(input, options);
@@ -114,12 +114,12 @@ export class Agent {
     }
   }
 
-  /** Runs and hands out events as they happen. `result` settles like `run()`; leaving the loop early aborts. */
+  /** Runs and yields events as they happen. `result` settles like `run()`. Leaving the loop early aborts the run. */
   stream(input: MessageInput | readonly MessageInput[], options?: RunOptions): RunStream {
     return this.single().stream(input, options);
   }
 
-  /** A conversation that goes on: the same id brings back the same history. */
+  /** A conversation over several runs. The same id brings back the same history. */
   session(id: string, options: SessionOptions = {}): Session {
     checkSessionId(id);
     checkFields('session()', { tenant: kinds.text, store: STORE }, options);
@@ -128,8 +128,8 @@ export class Agent {
   }
 
   /**
-   * This agent as a tool of another: each call is a run of it, in a session under the caller's and in the caller's
-   * store, that shares budgets, abort and tenant. Its questions suspend the caller, and their answers reach it.
+   * Makes this agent a tool of another. Each call is a run in a session under the caller's, in the caller's store. It
+   * shares budgets, abort and tenant. Its questions suspend the caller, and the answers reach it.
    *
    * @example
    * const clerk = new Agent({ name: 'clerk', model, tools: [lookUp] });
@@ -141,7 +141,7 @@ export class Agent {
     return agentTool(this, options);
   }
 
-  /** What is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
+  /** Shows what is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
   explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
     checkKeys('explain()', options, ['middleware']);
     return explainPlan(this.planFor(options.middleware));
@@ -171,8 +171,8 @@ export class Agent {
   }
 
   /**
-   * @internal The plan with per-run middleware inside, and the guards of the plan above. `names` is what the middleware
-   * are called, in their order, if not as usual.
+   * @internal The plan with per-run middleware inside, and the guards of the caller's plan. `names`: names for the middleware,
+   * in order, if they differ from the usual ones.
    */
   planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan {
     if (middleware === undefined && above === undefined && !names) return this.plan;
@@ -188,7 +188,7 @@ export class Agent {
     return plan;
   }
 
-  /** @internal What the model calls of a turn start from; `before`: those of the turn before. */
+  /** @internal The request that model calls of a turn start from. `before`: that of the previous turn. */
   request({ tools }: Plan, turn: number, before?: RequestParts): RequestParts {
     const { model, systemPrompt } = this;
     const settings = turn <= 1 ? this.settings : this.laterSettings;
@@ -201,13 +201,13 @@ export class Agent {
   }
 }
 
-/** Without a choice that demands a call; one that allows or forbids calls holds on. */
+/** Drops a tool choice that demands a call. One that allows or forbids calls stays. */
 function undemanding(settings: ModelSettings): ModelSettings {
   const { toolChoice, ...rest } = settings;
   return toolChoice === 'required' || typeof toolChoice === 'object' ? Object.freeze(rest) : settings;
 }
 
-/** A copy: what the caller keeps is the caller's. */
+/** A copy, so that the caller may change its own. */
 function ownSettings(settings: ModelSettings): ModelSettings {
   try {
     return deepFreeze(structuredClone(settings));
@@ -224,7 +224,7 @@ function warn(problem: ObserverProblem): void {
   globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
 }
 
-/** Ids that are all alike, such as those of a promise, would make one session of all. */
+/** An id that isn't text, such as a promise, would be the same for every session. */
 function checkId(id: unknown): string {
   if (typeof id !== 'string' || id === '') throw invalidOption('newId()', 'non-empty text, at once', id);
   return id;

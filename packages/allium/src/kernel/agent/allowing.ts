@@ -1,4 +1,4 @@
-/** What is allowed in a session, seen from outside a run. */
+/** Lists and revokes what was allowed in a session, from outside a run. */
 
 import { placesOf } from '../inbox/claims.js';
 import { posted, revokedIn } from '../inbox/inbox.js';
@@ -7,20 +7,20 @@ import { type Allowed, revoking } from '../journal/allowances.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Store } from '../protocol/store.js';
 
-/** Without what somebody revoked, whether or not a run has taken that in yet. */
+/** What is allowed now. Revocations that no run has taken in yet count too. */
 export async function allowedIn(store: Store, state: SessionState): Promise<Allowed | undefined> {
   return revoking(state.allowed, revokedIn(await posted(store, state)));
 }
 
 /**
- * Goes through the inbox, as an append would end a run of another process. The next run, or the one under way, journals it
- * when it looks there, which it does before it takes anything for allowed.
+ * Goes through the inbox, because an append would end a run in another process. The current or next run journals it when it
+ * reads the inbox, which it does before it relies on an allowance.
  */
 export async function revoke(store: Store, state: SessionState, id: string): Promise<boolean> {
   const allowed = await allowedIn(store, state);
   const given = [...(allowed?.values() ?? [])].find(({ request }) => request.id === id);
   if (!given) return false;
-  // The sub-agent that asked remembers it as well. Ours is last: as long as it is listed, it can be revoked again.
+  // The sub-agent that asked remembers it too. Ours comes last: while it is listed, it can be revoked again.
   for (const { at, requestId } of placesOf(state.sessionId, given.request))
     await post(store, at, { type: 'revoke', id: requestId });
   await post(store, state.sessionId, { type: 'revoke', id });

@@ -1,4 +1,4 @@
-/** Posting an answer from outside a run, and finding out whether it was the first. */
+/** Posts an answer from outside a run, and finds out whether it was the first. */
 
 import { cameTooLate, checkEdit, checkFits, firstAnswer, settles, unknownRequest } from '../inbox/answers.js';
 import { claim, isClaimed } from '../inbox/claims.js';
@@ -10,12 +10,12 @@ import { randomId } from '../lib/random-id.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { Awaitable, Decision, PendingRequest, Store } from '../protocol/store.js';
 
-/** Whose question it is. */
+/** The session that asks. */
 export interface Asked {
   readonly agent: { readonly clock: Clock; readonly plan: Plan };
   readonly store: Store;
   readonly id: string;
-  /** What the journal says now. */
+  /** Reads the current state of the session. */
   look(): Awaitable<SessionState>;
 }
 
@@ -41,8 +41,8 @@ export async function giveAnswer(session: Asked, requestId: string, decision: De
 }
 
 /**
- * Did this post come before every other answer? The inbox is read first: what is taken out of it is in the journal then,
- * behind `seq`. What a run of this process has in memory may not say so yet.
+ * Did this post come before every other answer? Reads the inbox first: anything a run has taken out of it is in the journal
+ * by then, after `seq`. The state in memory of a run in this process may not show it yet.
  */
 async function isFirst(
   { store, id }: Asked,

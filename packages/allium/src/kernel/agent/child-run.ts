@@ -1,7 +1,7 @@
 /**
- * A run inside a tool call: the one way in which agents call agents. The child has a session of its own under the
- * parent's, in the parent's store, named by the call that started it. So when the call is made again, after a
- * suspension or a crash, the child goes on, or its result is found, and nothing is done twice.
+ * A run inside a tool call: the only way for agents to call agents. The child has its own session under the parent's, in the
+ * parent's store, named after the call that started it. If the call is repeated after a suspension or a crash, the child
+ * continues or its result is found, and nothing is done twice.
  */
 
 import type { ToolContext } from '../context/context.js';
@@ -51,9 +51,9 @@ export interface ChildRun {
   readonly agent: Agent;
   readonly input: MessageInput | readonly MessageInput[];
   /**
-   * Told what the child does, in order.
+   * Receives the events of the child, in order.
    *
-   * Contract: it is awaited, so a slow one slows the child down. What it throws ends the child and fails the call.
+   * Contract: it is awaited, so a slow one slows the child down. If it throws, the child ends and the call fails.
    */
   readonly onEvent?: ((event: AgentEvent, sessionId: string) => Awaitable<void>) | undefined;
   /** See `RunOptions.inheritGuards`. */
@@ -61,8 +61,8 @@ export interface ChildRun {
 }
 
 /**
- * Runs an agent inside a tool call, in a session of its own under the parent's. When the call is made again after a suspension
- * or a crash, the child goes on, or its result is found. Its questions suspend the parent; its failure is an outcome.
+ * Runs an agent inside a tool call, in its own session under the parent's. If the call is repeated after a suspension or a
+ * crash, the child continues or its result is found. Its questions suspend the parent; its failure is an outcome.
  *
  * @example
  * execute: async ({ task }, ctx) => childResult(await runChild(ctx, { agent: helper, input: task })),
@@ -80,7 +80,7 @@ export async function runChild(ctx: PublicToolContext, child: ChildRun): Promise
   try {
     return await work;
   } catch (error) {
-    // A question cuts the call off, and whatever still runs in it. Its other children finish first, as other calls do.
+    // A question ends the call and everything that still runs in it. Its other children finish first, like other calls.
     if (controlKind(error) === 'suspend') await Promise.allSettled(call.siblingsIn(children));
     throw error;
   } finally {
@@ -92,7 +92,7 @@ function isFailure(status: RunStatus | undefined): boolean {
   return status === 'error' || status === 'aborted';
 }
 
-/** The result of a tool call that ran a child: its answer, or what went wrong, for the model; its session and text in `details`. */
+/** The result of a tool call that ran a child: its answer or what went wrong, with its session and text in `details`. */
 export function childResult(outcome: ChildOutcome, events?: readonly unknown[]): ToolResult {
   const { agent, sessionId: agentId, status, stop, text } = outcome;
   const why = stop.message ?? stop.reason;
@@ -126,12 +126,12 @@ export function childFailure({ details }: Pick<ToolResult, 'details'>): unknown 
 const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelled' } as const;
 
 /**
- * Puts an event of a child into the parent's stream, as an update of the call. Pieces of messages stay out: the whole
- * message follows, and what a parent tells about a child grows with its turns, not with its words.
+ * Puts an event of a child into the parent's stream, as an update of the call. Deltas of messages are left out: the whole
+ * message follows.
  */
 export function forward(ctx: PublicToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
   if (event.type === 'message_update' || event.type === 'message_reset') return;
-  // Those who watch the child hear of the error itself; further out its message is enough.
+  // Only those who watch the child get the error object; further out its message is enough.
   if (event.type === 'tool_execution_end' && event.error !== undefined) {
     const { error: _, ...told } = event;
     return forward(ctx, told, sessionId);
@@ -143,13 +143,10 @@ export function forward(ctx: PublicToolContext, event: AgentEvent, sessionId: st
 /** One child of one call. */
 class ChildCall {
   private readonly run: Run;
-  /** Names the child in the session of the parent. */
+  /** Identifies the child in the parent's session. */
   readonly place: string;
 
-  /**
-   * The children of one execution are told apart by their order, so a tool that has several starts them in the same order
-   * each time.
-   */
+  /** Children of one execution are identified by their order, so a tool must start them in the same order each time. */
   constructor(
     private readonly ctx: ToolContext,
     private readonly child: ChildRun,
@@ -168,7 +165,7 @@ class ChildCall {
       .map(([, work]) => work);
   }
 
-  /** Attempts of one call that overlap are one after the other here, and share what the first comes to. */
+  /** Overlapping attempts of one call run one after the other and share the outcome of the first. */
   async after(before: Promise<ChildOutcome> | undefined): Promise<ChildOutcome> {
     const outcome = await before?.catch(() => {});
     this.checkAbort();
@@ -176,10 +173,7 @@ class ChildCall {
     return this.goOn(await this.find());
   }
 
-  /**
-   * The session of the child. A failed child is the last word about its call, unless a layer calls the tool again in
-   * the same breath: that is a new try, and gets a session of its own.
-   */
+  /** The session of the child. A failed child is final, unless a layer retries the tool right away: a retry gets a new session. */
   private async find(): Promise<Session> {
     const { sessionId, forgets, store } = this.run;
     const again = this.ctx._call.attempts > 1;
@@ -194,7 +188,7 @@ class ChildCall {
 
   private async goOn(session: Session): Promise<ChildOutcome> {
     const of = { agent: this.child.agent, sessionId: session.id };
-    // The wait is the parent's: it ends with the parent, however long the child might wait.
+    // The parent waits here, so its limits apply, however long the child might wait.
     const state = await this.reached(() => session.peek(this.run.store));
     if (!state.open && state.ended) {
       await this.closeOthers([]);
@@ -209,7 +203,7 @@ class ChildCall {
       this.checkAbort();
       if (isLost(error, state)) throw this.run.surrender(error);
       const failed = error instanceof RunError ? error.result : undefined;
-      // It may have failed around a question: the parent goes on without it, so nobody could answer that.
+      // It may have failed with a question open. The parent goes on without it, so nobody could answer that.
       await endRun(this.run, session.id, failed).catch((cause) => {
         throw this.run.surrender(cause);
       });
@@ -223,7 +217,7 @@ class ChildCall {
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);
     if (status !== 'suspended') return { ...of, status, stop, text, ...failure };
-    // Everything it asked was answered to it alone meanwhile.
+    // All its questions were answered in its own session meanwhile.
     if (open.length === 0) return this.goOn(session);
     const [first, ...more] = open;
     const signal = new Suspension(first!, ...more);
@@ -242,7 +236,7 @@ class ChildCall {
     if (scope.aborted) throw scope.reason;
   }
 
-  /** What the store says of a child. That it fails is no answer to the call: the parent fails, too. */
+  /** Asks the store about a child. If the store fails, the parent fails too: that is no result of the call. */
   private async reached<T>(ask: () => Awaitable<T>): Promise<T> {
     try {
       return await ask();
@@ -269,7 +263,7 @@ class ChildCall {
     const { metadata, limits, onRequest } = this.run;
     const { agent, inheritGuards = true } = this.child;
     const { allowed } = this.run.state;
-    // What is allowed in the session of the parent need not be asked here either.
+    // What is allowed in the parent's session isn't asked here either.
     const handler = agent._onRequest ?? onRequest ?? (allowed && nobody);
     const depth = Math.min(limits.depth ?? Number.POSITIVE_INFINITY, agent.limits.depth ?? 8);
     return {
@@ -285,7 +279,7 @@ class ChildCall {
 
   // ── Its questions ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A question of the child as one of the parent: unlike any other of its session, about the same tool and arguments. */
+  /** A question of the child as a question of the parent: with an id of its own, about the same tool and arguments. */
   private lifted(request: PendingRequest, session: Session): PendingRequest {
     const { runId, callId } = request;
     const from = request.from ?? { agent: this.child.agent.name, sessionId: session.id, runId, callId };
@@ -294,8 +288,8 @@ class ChildCall {
   }
 
   /**
-   * A handler of the parent answers in its session, so its guards judge what is said, as they do after a resume; and
-   * whoever is asked there can answer there. That of the child itself is the child's affair.
+   * A handler of the parent answers in the parent's session, so the parent's guards judge the answer, as they do after a
+   * resume, and people can answer there. A handler of the child answers directly.
    */
   private async relay(
     handler: RequestHandler,
@@ -312,7 +306,7 @@ class ChildCall {
     return decision;
   }
 
-  /** What the parent was answered and the child has not heard yet. */
+  /** Answers that the parent got and the child hasn't received yet. */
   private answersFor({ requests }: OpenRun): Record<string, Decision> {
     const answers: Record<string, Decision> = {};
     for (const id of requests.keys()) {
@@ -322,7 +316,7 @@ class ChildCall {
     return answers;
   }
 
-  /** Questions the child no longer asks, because they lapsed or were answered to it alone, are closed here as well. */
+  /** Closes questions that the child no longer asks: they lapsed, or were answered in its own session. */
   private async closeOthers(open: readonly PendingRequest[]): Promise<void> {
     const { open: parent } = this.run;
     const closed = [...parent.requests.keys()].filter(
@@ -340,13 +334,13 @@ class ChildCall {
   }
 }
 
-/** Of a parent that has no handler. */
+/** The handler of a parent that has none. */
 function nobody(): undefined {}
 
 /**
- * The child has another runner, and so has the parent: whoever that is goes on with both. Or the store fails, and nobody
- * knows how far the child got. Or it is under way and cannot be gone on with here, for want of a middleware perhaps: an
- * answer of the tool would end it for good.
+ * Must the parent give up too? Yes if another process runs the child, and so the parent; if the store fails, so that nobody
+ * knows how far the child got; or if the child is open but can't be resumed here, perhaps because a middleware is missing.
+ * A tool result would end it for good.
  */
 function isLost(error: unknown, { open }: SessionState): boolean {
   if (codeOf(error) === 'SESSION_CONFLICT' || isStoreTrouble(error)) return true;

@@ -16,7 +16,7 @@ export interface Explanation {
     readonly name: string;
     readonly traits: readonly string[];
     readonly onFail: 'open' | 'closed';
-    /** The options it was made with, if it tells. What only code can make stands there as a mark. */
+    /** The options it was made with, if it says. Values that aren't data are shown as a mark, such as `[function]`. */
     readonly madeWith?: unknown;
   }[];
   /** Names from the outside in; a middleware appears once per seam. */
@@ -93,7 +93,7 @@ function rulesIn(plan: Plan): Explanation['rules'] {
   });
 }
 
-/** Of the members of a rule, those that run. */
+/** The members of a rule that actually run. */
 function runningOf(hook: RuleHook, members: readonly string[]): readonly string[] {
   return hook === 'convertToLlm' ? members.slice(-1) : members;
 }
@@ -112,7 +112,7 @@ function render(plan: Omit<Explanation, 'toString'>): string {
   }
   if (plan.rules.length > 0) lines.push('', 'Rules');
   for (const { hook, rule, members, shadowed } of plan.rules) {
-    // A middleware may be called "agent", like the agent's own hook that it is replaced by.
+    // A middleware may be named "agent", like the agent's own hook that replaces it.
     const silent = shadowed.map((name) => (name === 'agent' ? 'the middleware "agent"' : name));
     const out = silent.length > 0 ? `; never runs: ${silent.join(', ')}` : '';
     lines.push(`  ${hook} (${rule}): ${runningOf(hook, members).join(' → ')}${out}`);

@@ -1,4 +1,4 @@
-/** Where the middleware of a plan stand to each other, for the table of hazards. */
+/** Where the middleware of a plan stand relative to each other, for the checks in `hazards`. */
 
 import { SEAMS } from '../plan/check-middleware.js';
 import type { GuardPoint } from '../protocol/guard.js';
@@ -21,7 +21,7 @@ function isAmong(
   return members.some((member) => member.position === position);
 }
 
-/** One of them says that they belong in this order. */
+/** One of them declares this order with `order`, so it is intended. */
 export function intended(outer: PlannedMiddleware, inner: PlannedMiddleware): boolean {
   const names = ({ name, middleware }: PlannedMiddleware) => [name, middleware.name];
   const { outside = [] } = outer.middleware.order ?? {};
@@ -36,17 +36,14 @@ export const nestedLayers: Nested = (plan, outer, inner) =>
 
 // ── Who changes, stores and writes responses ─────────────────────────────────────────────────────────────────
 
-/** Rules that see a response when all layers are done with it, and guard points that come before anything is stored. */
+/** By seam: the rule that sees a response after all layers, and the guard points before anything is stored. */
 const RESPONSES: Readonly<Record<Seam, { rule?: RuleHook; points: readonly GuardPoint[] }>> = {
   run: { points: ['output', 'final'] },
   model: { rule: 'afterModelResponse', points: ['output', 'thinking', 'final'] },
   tool: { rule: 'afterToolCall', points: ['tool-result'] },
 };
 
-/**
- * Where a middleware meets the responses of a seam: the smaller, the further out. Rules are asked after all layers, one
- * after the other.
- */
+/** Where a middleware meets the responses of a seam: a smaller number is further out. Rules run after all layers. */
 export function placesAt(plan: Plan, one: PlannedMiddleware, seam: Seam, counts = seesResponses): number[] {
   const { rule } = RESPONSES[seam];
   const asked = rule !== undefined && isAmong(plan.rules[rule], one);
@@ -59,7 +56,7 @@ function seesResponses({ wrap, after }: Layer): boolean {
 }
 
 export function changesAt(plan: Plan, one: PlannedMiddleware, seam: Seam): number[] {
-  // What is there before a call may register a transform of its stream.
+  // Any layer may register a transform of the stream before the call.
   if (has('transforms')(one)) return placesAt(plan, one, seam, () => true);
   const guarded = one.middleware.guard?.on.some((point) => RESPONSES[seam].points.includes(point));
   return has('redacts')(one) && !guarded ? placesAt(plan, one, seam) : [];
@@ -70,13 +67,13 @@ export const changesOutside: Nested = (plan, outer, inner) =>
     (seam) => at(plan, inner, seam) && changesAt(plan, outer, seam).some((place) => place < inner.position),
   );
 
-/** It keeps or writes what it is given. Caches have a hazard of their own. */
+/** Does it keep or write what it gets? Caches have their own hazard. */
 export function writes(one: PlannedMiddleware): boolean {
   if (has('caches')(one)) return false;
   return has('exports')(one) || has('keeps')(one) || (one.middleware.sink === true && !has('replays')(one));
 }
 
-/** Sinks are given what guards left, so a guard is the remedy for a sink. */
+/** Sinks only get text that passed the guards, so a guard is the fix. */
 export function guardInstead(redacts: PlannedMiddleware, { name, middleware }: PlannedMiddleware): string {
   const declare = middleware.sink === true ? '' : `, and declare "${name}" a sink`;
   return `Make "${redacts.name}" a guard${declare}: what a guard removes reaches no sink, wherever they stand.`;
@@ -92,21 +89,21 @@ export function transformFix(plan: Plan, transform: PlannedMiddleware, cache: Pl
 
 // ── Who waits for people ─────────────────────────────────────────────────────────────────────────────────────
 
-/** Something of it runs inside every layer around the run: rules, guards, tools, and layers around calls. */
+/** Does part of it run inside the run layers? Rules, guards, tools, and layers around calls do. */
 function runsFurtherIn(plan: Plan, one: PlannedMiddleware): boolean {
   const { guard, tools = [] } = one.middleware;
   const asked = Object.values(plan.rules).some((hooks) => isAmong(hooks, one));
   return guard !== undefined || tools.length > 0 || asked || at(plan, one, 'model') || at(plan, one, 'tool');
 }
 
-/** It can ask in its tools only. Rules and guards ask before the layers of a call begin. */
+/** Can it only ask from its tools? Rules and guards ask before the layers of a call start. */
 function asksInTools(plan: Plan, one: PlannedMiddleware): boolean {
   const { guard, tools = [] } = one.middleware;
   const asksBefore = isAmong(plan.rules.beforeToolCall, one);
   return tools.length > 0 && !asksBefore && !guard?.on.includes('tool-args') && !at(plan, one, 'tool');
 }
 
-/** How to keep a timeout from running while a person is waited for; undefined where it does not run. */
+/** How to stop a timeout from running while a person is asked; undefined if it doesn't. */
 export function waitFix(
   plan: Plan,
   timeout: PlannedMiddleware,

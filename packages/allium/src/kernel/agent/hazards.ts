@@ -1,4 +1,4 @@
-/** Combinations that work and still surprise. Found from what middleware declare, never from their names. */
+/** Finds combinations that work but surprise, from what middleware declare and never from their names. */
 
 import { SEAMS } from '../plan/check-middleware.js';
 import { isByObject, ownsRunState } from '../plan/twins.js';
@@ -28,17 +28,17 @@ export function findHazards(plan: Plan): readonly Hazard[] {
 }
 
 type Is = (one: PlannedMiddleware) => boolean;
-/** What to tell about those involved: the message, and the fix. */
+/** The text of a hazard: what happens, and how to fix it. */
 type Told = readonly [message: string, fix: string];
 type Check = (plan: Plan) => Hazard[];
 
-/** Two of one name that only their objects tell apart. */
+/** Two middleware of one name that differ only by object. */
 const areAlike: Nested = ({ twins }, one, other) =>
   one.middleware.name === other.middleware.name &&
   isByObject(twins?.[one.name]) &&
   isByObject(twins?.[other.name]);
 
-/** Every pair of an outer and an inner middleware with these properties of which one stands inside the other. */
+/** Checks every pair of middleware where an outer one with this property contains an inner one with that property. */
 function pairs(
   id: string,
   outer: Is,
@@ -56,7 +56,7 @@ function pairs(
       );
 }
 
-/** A row of the table: a middleware with one of these traits stands outside one with that trait. */
+/** Checks for a middleware with one of these traits outside one with that trait. */
 function order(id: string, outer: readonly string[], inner: string, [message, fix]: Told): Check {
   return pairs(
     id,
@@ -70,7 +70,7 @@ function order(id: string, outer: readonly string[], inner: string, [message, fi
   );
 }
 
-/** Every middleware with this property. */
+/** Checks every middleware for a property. */
 function each(
   id: string,
   is: (one: PlannedMiddleware, plan: Plan) => boolean,
@@ -210,7 +210,7 @@ const CHECKS: readonly Check[] = [
     'Put "{outer}" inside "{inner}".',
   ]),
   order('timeout-outside-breaker', ['times-out'], 'trips', [
-    '"{outer}" stands outside "{inner}": what it cancels is no failure to "{inner}", so calls that hang never open the circuit.',
+    '"{outer}" stands outside "{inner}", which doesn\'t count a cancelled call as a failure: calls that hang never open the circuit.',
     'Put "{outer}" inside "{inner}".',
   ]),
   each(
@@ -252,7 +252,7 @@ const CHECKS: readonly Check[] = [
             'unknown-tool',
             [name],
             [
-              `"${name}" speaks of tool "${mentioned}", and there is none of that name: what it says of it does nothing.`,
+              `"${name}" mentions tool "${mentioned}", which does not exist: that setting does nothing.`,
               known.size === 0
                 ? 'Give the agent that tool.'
                 : `Name one of ${quoted([...known].slice(0, 20))}.`,

@@ -14,7 +14,7 @@ export interface PipelineObject<C> extends Omit<Middleware, 'process'> {
 }
 
 export interface Pipeline<C> {
-  /** Also makes a pipeline usable where a middleware list is wanted. */
+  /** Lets a pipeline stand in for a middleware list. */
   readonly layers: MiddlewareList;
   /** Runs `final` inside the layers, the first outermost. Layers and `final` read and write the context. */
   execute(ctx: C, final: (ctx: C) => unknown): Promise<C>;

@@ -1,4 +1,4 @@
-/** Going back in a session: to which points, and what the journal says of them. Nothing is deleted. */
+/** Rewinds and forks a session: which points are possible, and what the session was like there. Nothing is deleted. */
 
 import { post } from '../inbox/posting.js';
 import { type Allowed, listed } from '../journal/allowances.js';
@@ -13,10 +13,10 @@ import type { RunAgent } from '../run/start.js';
 import { endRun } from '../tools/end-children.js';
 import { allowedIn } from './allowing.js';
 
-/** A message, by its id: with it the history ends, or `before` it. */
+/** A message id: the history ends with that message, or `before` it. */
 export type HistoryPoint = string | { readonly before: string };
 
-/** Where a session is kept, and for whom it is opened. */
+/** Where a session is stored, and for which tenant it is opened. */
 export interface Place {
   readonly agent: RunAgent;
   readonly store: Store;
@@ -25,8 +25,8 @@ export interface Place {
 }
 
 /**
- * Appends that the history goes on from an earlier point, and what the cells of the session held there. A run that is
- * open is ended first, as by a new message.
+ * Appends an entry that moves the history back, and the values the session's cells had there. An open run is ended first, as
+ * by a new message.
  */
 export async function rewind(place: Place, point: HistoryPoint): Promise<void> {
   const { agent, store, sessionId } = place;
@@ -43,7 +43,7 @@ export async function rewind(place: Place, point: HistoryPoint): Promise<void> {
   ]);
 }
 
-/** Copies a session up to a point. A run that was open there is ended in the copy, and goes on in the original. */
+/** Copies a session up to a point. A run that was open there is ended in the copy; the original keeps it. */
 export async function fork(place: Place, point: HistoryPoint | undefined, newId: string): Promise<void> {
   const { store, sessionId } = place;
   const { state, entries } = await readAll(place);
@@ -54,7 +54,7 @@ export async function fork(place: Place, point: HistoryPoint | undefined, newId:
   await endOpen({ ...place, sessionId: newId }, 'The session was forked.');
 }
 
-/** What was revoked since that point, or waits in the inbox to be, is not allowed in the copy either. */
+/** What was revoked since that point, or is about to be, isn't allowed in the copy either. */
 async function revokeIn(place: Place, copyId: string, held: Allowed | undefined): Promise<void> {
   const { state: copy } = await readAll({ ...place, sessionId: copyId });
   const ids = new Set(listed(held).map(({ id }) => id));
@@ -75,7 +75,7 @@ async function readAll(place: Place): Promise<{ state: SessionState; entries: re
   return { state: state.checkTenant(tenant), entries };
 }
 
-/** The id of the last message up to a point; null where the history is empty there. */
+/** The id of the last message up to a point; null if the history is empty there. */
 function lastOf({ sessionId, history }: SessionState, point: HistoryPoint): string | null {
   const before = typeof point === 'object' && point !== null;
   const id = before ? point.before : point;
@@ -86,7 +86,7 @@ function lastOf({ sessionId, history }: SessionState, point: HistoryPoint): stri
   if (at < 0)
     throw new AlliumError(
       'MESSAGE_UNKNOWN',
-      `Session "${sessionId}" has no message ${shown(id)} in its history. The ids are those of session.messages(); what came after a point it was rewound to is no part of it.`,
+      `Session "${sessionId}" has no message ${shown(id)} in its history. The ids are those of session.messages(); messages after a point it was rewound to are not included.`,
       { data: { sessionId, messageId: id } },
     );
   const length = before ? at : at + 1;
@@ -94,7 +94,7 @@ function lastOf({ sessionId, history }: SessionState, point: HistoryPoint): stri
   return messages[length - 1]?.id ?? null;
 }
 
-/** A history that ends between calls and their results could not be sent to any model. */
+/** No model accepts a history that ends between calls and their results. */
 function checkWhole(messages: readonly Message[], length: number): void {
   const last = messages[length - 1];
   const open = last?.role === 'assistant' && toolCallsOf(last).length > 0;
@@ -115,11 +115,11 @@ interface Past {
   readonly cells: ReadonlyMap<string, StoredCell> | undefined;
 }
 
-/** Up to which entry the history last ended with this message, and what the cells of the session held then. */
+/** The last entry at which the history ended with this message, and the values of the session's cells then. */
 function pastAt(sessionId: string, entries: readonly Entry[], to: string | null): Past {
   const past = new SessionState(sessionId);
   let found: Past | undefined;
-  /** The start of a run that has not ended: where it adds the next message, it is no part of what came before. */
+  /** The start of a run that has not ended. If it adds the next message, it isn't part of what came before. */
   let start: number | undefined;
   for (const entry of entries) {
     const { cells } = past;
@@ -128,7 +128,7 @@ function pastAt(sessionId: string, entries: readonly Entry[], to: string | null)
     if (entry.type === 'run_start') start = entry.seq;
     takeIn(past, entry);
     if (!there || idOf(past) === to) continue;
-    // The map goes on being written to, unless this entry has put another one in its place.
+    // A copy: later entries write to this map.
     found = { seq: Math.max(1, (start ?? entry.seq) - 1), cells: cells && new Map(cells) };
   }
   return idOf(past) === to ? past : found!;

@@ -29,20 +29,20 @@ import { giveAnswer } from './answering.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 
 export interface SessionOptions {
-  /** For whom it is opened. New runs belong to this tenant; a session of another one tells nothing and takes nothing: `TENANT_MISMATCH`. @default that of the agent */
+  /** The tenant that opens it. New runs belong to this tenant; every method of a session of another tenant fails with `TENANT_MISMATCH`. @default that of the agent */
   readonly tenant?: string;
   /** Where the session is. @default the store of the agent */
   readonly store?: Store;
 }
 
 export interface ForkOptions {
-  /** Of the new session, which must not exist yet. @default random */
+  /** Id of the new session, which must not exist yet. @default random */
   readonly id?: string;
 }
 
 export class Session {
   private known: SessionState;
-  /** Of the run under way. */
+  /** The scope of the run in progress. */
   private control: Scope | undefined;
 
   /** @internal */
@@ -64,7 +64,7 @@ export class Session {
     return this.streaming(() => ownMessages(input), options);
   }
 
-  /** Goes on with a run that was suspended or broke off: the same run, with the same id, counters and state. */
+  /** Resumes a run that was suspended or broke off: the same run, with the same id, counters and state. */
   resume(options: ResumeOptions = {}): Promise<RunResult> {
     return this.start(undefined, options);
   }
@@ -74,8 +74,8 @@ export class Session {
   }
 
   /**
-   * Goes on without a new input: the model is asked about the history as it is, or about the messages that wait where the
-   * history ends with an answer.
+   * Continues without new input: the model answers the history as it is, or the waiting messages if the history ends with an
+   * answer.
    */
   continue(options: RunOptions = NO_OPTIONS): Promise<RunResult> {
     return this.start(() => [], options);
@@ -86,8 +86,8 @@ export class Session {
   }
 
   /**
-   * Has the middleware that can compact the history do so now, in a run without turns: what it takes is in `usage` of the
-   * result. The history stays as it is; later requests are shorter.
+   * Makes middleware compact the history now, in a run without turns. What it costs is in `usage` of the result. The history
+   * stays as it is; later requests are shorter.
    */
   async compact(options: RunOptions = NO_OPTIONS): Promise<RunResult> {
     if (isOptions(options) && this.agent.planFor(options.middleware).rules.compact.length === 0)
@@ -99,8 +99,8 @@ export class Session {
   }
 
   /**
-   * Goes back: the history ends with this message again, or before it, and the cells of the session are as they were
-   * there. The journal keeps everything, and usage and limits go on counting. A run that is open is ended.
+   * Goes back: the history ends with this message again, or before it, and the cells of the session are as they were then.
+   * The journal keeps everything, and usage and limits keep counting. An open run is ended.
    */
   async rewind(point: HistoryPoint): Promise<void> {
     this.claim();
@@ -112,8 +112,8 @@ export class Session {
   }
 
   /**
-   * A new session with the history up to this message, or before it; all of it if none is named. The two are
-   * independent from then on, and what waits stays with this one.
+   * Makes a new session with the history up to this message, or before it; with all of it if you name none. The two are
+   * independent from then on, and waiting messages stay with this one.
    */
   async fork(point?: HistoryPoint, options: ForkOptions = {}): Promise<Session> {
     checkKeys('fork()', options, ['id']);
@@ -124,22 +124,22 @@ export class Session {
     return new Session(agent, id, false, store, tenant);
   }
 
-  /** Says something while a run is under way: the model hears it before its next turn. */
+  /** Sends a message into a running run: the model reads it before its next turn. */
   steer(message: MessageInput): Promise<void> {
     return this.post('steer', message);
   }
 
-  /** Says something for when the run would end. */
+  /** Sends a message for when the run would end. */
   followUp(message: MessageInput): Promise<void> {
     return this.post('follow_up', message);
   }
 
-  /** What `steer()` and `followUp()` said and no run has taken in yet, in the order it was said. */
+  /** Messages of `steer()` and `followUp()` that no run has taken in yet, oldest first. */
   queued(): Promise<readonly QueuedMessage[]> {
     return reached(async () => queued(this.bounded, await this.look()));
   }
 
-  /** Takes a message back. False if it does not wait any more: a run has taken it in, or somebody else took it back. */
+  /** Takes a message back. False if it isn't waiting any more: a run has taken it in, or somebody else took it back. */
   async removeQueued(id: string): Promise<boolean> {
     const waiting = await this.queued();
     if (!waiting.some((one) => one.id === id)) return false;
@@ -148,26 +148,26 @@ export class Session {
   }
 
   /**
-   * Answers a pending request. A run that waits for it goes on, wherever it is; one that is suspended goes on with
-   * `resume()`. The first answer counts: whoever comes later is told so with `REQUEST_UNKNOWN`.
+   * Answers a pending request. A run that waits for it continues, in whichever process; a suspended one continues with
+   * `resume()`. The first answer counts; later ones fail with `REQUEST_UNKNOWN`.
    */
   async answer(requestId: string, given: Decision): Promise<void> {
-    // Whoever changes the object after the call does not change what they said.
+    // A copy: changing the object after the call doesn't change the answer.
     const decision = ownDecision(requestId, given);
     const { agent, bounded: store, id } = this;
     await giveAnswer({ agent, store, id, look: () => this.look() }, requestId, decision);
   }
 
   /**
-   * What was approved with `remember` and need not be asked again, oldest first. For tools of sub-agents too, if they were
-   * answered in this session.
+   * What was approved with `remember` and won't be asked again, oldest first. Includes tools of sub-agents that were approved
+   * in this session.
    */
   allowances(): Promise<readonly Allowance[]> {
     return reached(async () => listed(await allowedIn(this.bounded, await this.look())));
   }
 
   /**
-   * Has it asked again, in every process: from the next question on where a run is under way. False if there is no such
+   * Revokes an allowance in every process; a running run asks again from its next question on. False if there is no such
    * allowance any more.
    */
   revoke(id: string): Promise<boolean> {
@@ -175,8 +175,8 @@ export class Session {
   }
 
   /**
-   * Aborts the run under way: at once where this agent runs it, whichever Session object it was started with, and
-   * through the inbox where another does, which looks there between turns and while it waits for an answer.
+   * Aborts the run in progress: at once if this agent runs it, from whichever Session object; otherwise through the inbox,
+   * which the other process checks between turns and while it waits for an answer.
    */
   async abort(reason?: string): Promise<void> {
     if (!this.control) await reached(() => this.look());
@@ -192,14 +192,14 @@ export class Session {
     return (await reached(() => this.look())).history.all();
   }
 
-  /** Questions of a run that waits. One that was answered with `answer()` is listed until the run goes on. */
+  /** Questions of a waiting run. One answered with `answer()` is listed until the run continues. */
   async pending(): Promise<readonly PendingRequest[]> {
     return [...((await reached(() => this.look())).open?.requests.values() ?? [])];
   }
 
   /**
-   * The value of a cell: of the session, or of its run under way or else the last one. `agentId`: of a sub-agent, by the id
-   * of its session, which the result of its call has in `details.agentId`.
+   * The value of a cell of the session, or of its current or last run. `agentId`: reads it from a sub-agent, by its session id,
+   * which is `details.agentId` of the call's result.
    */
   async state<T>(cell: StateCell<T>, agentId?: string): Promise<T> {
     const { agent, store, tenant } = this;
@@ -207,7 +207,7 @@ export class Session {
     return storedState(await reached(() => from.look()), agent.plan.cells, cell);
   }
 
-  /** What the session says to whoever opened it; another tenant is told nothing. */
+  /** The state of the session. Throws for another tenant. */
   private look(): Awaitable<SessionState> {
     const tenant = this.tenant ?? this.agent.tenant;
     const state = this.peek();
@@ -215,30 +215,30 @@ export class Session {
   }
 
   /**
-   * @internal The state of the run under way, or a look at the journal that disturbs none. `store`: with the limits on waits
-   * of whoever looks.
+   * @internal The state of the run in progress, or what the journal says, without disturbing a run. `store`: carries the
+   * caller's time limits.
    */
   peek(store: Store = this.bounded): Awaitable<SessionState> {
     const { holder } = this;
     if (holder && holder.known.reading === 0) return holder.known;
-    // A run of this object that just begins reads into its state by itself.
+    // A run of this object that is just starting reads into its own state.
     const state = holder === this ? new SessionState(this.id) : this.known;
     const wait = catchUp(store, state);
     return wait ? wait.then(() => state) : state;
   }
 
-  /** What holds the run under way, if this agent runs one: this object or another of the same session. */
+  /** The Session object whose run is in progress, if this agent runs one: this object or another of the same session. */
   private get holder(): Session | undefined {
     const holder = this.agent._busy.get(this.id);
     return holder?.store === this.store ? holder : undefined;
   }
 
-  /** For what is not part of a run. */
+  /** The store with its time limit, for everything outside a run. */
   private get bounded(): Store {
     return new BoundedStore(this.store, this.agent.clock, this.agent.storeTimeoutMs);
   }
 
-  /** Without a wait where nothing has to be waited for: what is said in a tool is heard in the turn after it. */
+  /** Doesn't wait unless the store does, so that a message sent by a tool is read in the next turn. */
   private async post(type: Queued['type'], given: MessageInput): Promise<void> {
     for (const message of ownMessages(given)) {
       await reached(async () => {
@@ -260,7 +260,7 @@ export class Session {
     return new EventStream(queue, result, scope);
   }
 
-  /** The options that belong to middleware; all of them are checked. */
+  /** Checks all options and returns those that belong to middleware. */
   private declared(options: ResumeOptions, resumes: boolean): DeclaredOptions {
     if (!isOptions(options)) throw invalidOption('options', 'an object', options);
     return declaredOptions(options, resumes, () => this.agent.planFor(options.middleware).runOptions);
@@ -271,7 +271,7 @@ export class Session {
     return { agent, store, sessionId, tenant };
   }
 
-  /** From here on nobody else of this agent runs the session, until it is given back. */
+  /** Reserves the session: nobody else runs it with this agent until it is released. */
   private claim(): void {
     const { _busy: busy } = this.agent;
     if (busy.has(this.id)) {
@@ -280,7 +280,7 @@ export class Session {
         `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`,
       );
     }
-    // A look at the journal that is still under way goes on with the state it has.
+    // A read of the journal that is still in progress keeps the old state object.
     if (this.known.reading > 0) this.known = new SessionState(this.id);
     busy.set(this.id, this);
   }
@@ -321,9 +321,9 @@ export class Session {
         scope,
       });
     } catch (error) {
-      // A run that failed around a question can be gone on with.
+      // A run that failed with a question open can be resumed.
       waits = this.known.open !== undefined;
-      // What is in memory may be ahead of the journal: the next look starts from it again.
+      // Memory may be ahead of the journal, so the next read starts from scratch.
       this.known = new SessionState(this.id);
       throw error;
     } finally {
@@ -337,14 +337,14 @@ export class Session {
   }
 }
 
-/** Of most runs: nothing in it has to be looked at. */
+/** Most runs have no options, so there is nothing to check. */
 const NO_OPTIONS: RunOptions = Object.freeze({});
 
 export function checkSessionId(id: unknown): void {
   if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
 }
 
-/** A run inside a tool or hook ends with the call it is made in. */
+/** A run inside a tool or hook ends with the call that made it. */
 function scopeOf(options: RunOptions | undefined): Scope | undefined {
   return (options?.parent as Context | undefined)?._scope;
 }

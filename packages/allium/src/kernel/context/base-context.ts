@@ -20,22 +20,22 @@ import type { Overlay } from './cells.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
-/** What most contexts never have: made with the first of it. */
+/** The rarely used fields of a context. Made when the first of them is needed. */
 export class Extras {
   state: Overlay | undefined = undefined;
   metadata: Record<string, unknown> | undefined = undefined;
-  /** What of `metadata` an attempt brought: it goes when another attempt is taken instead. */
+  /** The part of `metadata` that came from an attempt. Removed when another attempt is chosen instead. */
   brought: Record<string, unknown> | undefined = undefined;
-  /** Transforms of the stream of a model call. */
+  /** Stream transforms of a model call. */
   transforms: (() => StreamTransform)[] | undefined = undefined;
   /** `forceContinue` came from an attempt. */
   forced = false;
-  /** The system prompt as guards let it go; undefined where none judges it. */
+  /** The system prompt after the guards; undefined if no guard judges it. */
   prompt: string | undefined = undefined;
-  /** `convertToLlm` is at work with this context. */
+  /** `convertToLlm` is running with this context. */
   converting = false;
 
-  /** Remembers all of it as it is now; the returned function has it so again, but for what `generate()` left in cells. */
+  /** Takes a snapshot. The returned function restores it, except for what `generate()` wrote to cells. */
   mark(): () => Extras {
     const kept = Object.assign(new Extras(), this);
     if (this.metadata) kept.metadata = { ...this.metadata };
@@ -49,7 +49,7 @@ export class Extras {
     };
   }
 
-  /** The same where there was nothing before. */
+  /** Restores to empty: there was nothing before. */
   undone(): Extras {
     const left = new Extras();
     left.state = this.state;
@@ -61,7 +61,7 @@ export class Extras {
 export abstract class Context implements PublicContext {
   abstract readonly seam: Seam;
   /** @internal */ declare _run: RunPort;
-  /** @internal The place in the list of the middleware this context is handed to; -1 for the kernel's own. */
+  /** @internal The list position of the middleware that has this context; -1 for the kernel. */
   declare _position: number;
   /** @internal */ declare _scope: Scope;
   /** @internal */ declare _call: SeamCall;
@@ -143,7 +143,7 @@ export abstract class Context implements PublicContext {
     return this._extra;
   }
 
-  /** @internal What it wrote to cells. */
+  /** @internal Its writes to cells. */
   get _state(): Overlay | undefined {
     return this._extra?.state;
   }
@@ -159,17 +159,17 @@ export abstract class Context implements PublicContext {
     if (metadata !== this._metadata) this._extras().metadata = metadata;
   }
 
-  /** @internal Its time is up, or its attempt was given up, while the run goes on: what it still says counts for nothing. */
+  /** @internal It timed out or its attempt was abandoned, but the run goes on. Nothing it does counts any more. */
   get _isOver(): boolean {
     return this._scope.aborted && !this._run.scope.aborted;
   }
 
-  /** @internal A signal that holds even if a layer swallows it. What is said in an attempt that is over does not count. */
+  /** @internal Makes a signal stick even if a layer swallows it. Ignored in an attempt that is over. */
   _latch(signal: unknown, by?: string): void {
     if (!this._isOver) this._call.latch(signal, by);
   }
 
-  /** @internal Throws why nothing may begin here any more, if the run is to end or this attempt was given up. */
+  /** @internal Throws if nothing may start here any more: the run is ending, or this attempt was abandoned. */
   _checkBegin(): void {
     const ended = this._call.ended ?? this._scope.reason;
     if (ended !== undefined) throw ended;
@@ -199,7 +199,7 @@ export abstract class Context implements PublicContext {
       // There is no turn to start again here, so the error stands.
       throw controlKind(error) === 'restart' ? error.cause : error;
     });
-    // Whoever does not await it has nothing of it, its error included.
+    // A caller that doesn't await it doesn't get its error either.
     answer.catch(() => {});
     return answer;
   }
@@ -210,7 +210,7 @@ export abstract class Context implements PublicContext {
     return false;
   }
 
-  /** @internal A control signal crossed a boundary inside a call: it holds even if a layer further out swallows it. */
+  /** @internal A control signal crossed a boundary inside a call. It sticks even if an outer layer swallows it. */
   _cross(error: ControlSignal, by = this._run.nameAt(this._position)): void {
     const kind = controlKind(error);
     if (kind === 'stop' || kind === 'suspend') this._latch(error, by);
@@ -221,29 +221,29 @@ export abstract class Context implements PublicContext {
     this._call._raised(value, by);
   }
 
-  /** @internal Notes that an error is this middleware's own, and returns it. A control signal is latched instead. */
+  /** @internal Attributes an error to this middleware and returns it. A control signal is latched instead. */
   _blame(middleware: string, hook: string, error: unknown, more?: Partial<Attribution>): unknown {
     if (isControl(error)) this._cross(error, middleware);
     else attribute(error, { middleware, hook, ...more }, this);
     return error;
   }
 
-  /** @internal Copies what every context has into a fork of it: its own writes, not those of earlier attempts. */
+  /** @internal Copies its own writes into a fork, but not those of earlier attempts. */
   protected _inherit<C extends Context>(fork: C): C {
     fork._position = this._position;
     if (this._extra !== undefined) inheritWrites(this._extra, fork);
     return fork;
   }
 
-  /** @internal Takes over what an attempt wrote, instead of what the attempt taken over before wrote. */
+  /** @internal Adopts the writes of an attempt in place of those adopted before. */
   _adopt(fork: Context): void {
     if (fork._extra !== undefined || this._extra !== undefined)
       this._adoptWrites(fork._state, fork._metadata);
   }
 
   /**
-   * @internal Takes over what an attempt wrote to cells whose error goes on outward: nothing else was tried, so it counts
-   * with the error as it would with a result.
+   * @internal Adopts what a failed attempt wrote to cells. Nothing else was tried and its error goes outward, so its writes
+   * count as they would with a result.
    */
   _adoptFailed(fork: Context): void {
     if (fork !== this) this._adoptState(fork._state);

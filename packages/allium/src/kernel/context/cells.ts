@@ -1,4 +1,5 @@
-/** The values of cells: what each context wrote, what waits for the next append, and what is committed. */
+/** The values of state cells: written by contexts, staged for the next append, and committed. */
+
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
 import { toJson } from '../lib/frozen-json.js';
 import { NOTHING } from '../messages/messages.js';
@@ -12,28 +13,28 @@ import {
   storedIn,
 } from '../protocol/state.js';
 
-/** A cell of the run that is not journaled: written at once, and to no overlay. */
+/** Live cells belong to the run and aren't journaled. Writes take effect at once and skip overlays. */
 function isLive({ durable, scope }: StateCell<any>): boolean {
   return !durable && scope === 'run';
 }
 
-/** A write to a cell: a value, or a function of the value that is there. */
+/** A write to a cell: a new value, or a function of the current one. */
 export class Write implements CellWrite {
   constructor(
     readonly cell: StateCell<any>,
-    /** What was written, if `fn` is undefined; otherwise what `fn` made of `seen`. */
+    /** The value written, or what `fn` returned for `seen`. */
     private readonly made: unknown,
     private readonly fn: ((value: any) => any) | undefined,
     private readonly seen: unknown,
   ) {}
 
-  /** Usually nobody else has written meanwhile, so the value made before still holds. */
+  /** Usually nobody else wrote in between, so the value from before still holds. */
   apply(value: unknown): any {
     return this.fn === undefined || value === this.seen ? this.made : again(this.cell, this.fn, value);
   }
 }
 
-/** Where an overlay reads what it has not written itself. All throw for a cell that is not declared. */
+/** Where an overlay reads cells it hasn't written. All methods throw for an undeclared cell. */
 interface Base {
   get<T>(cell: StateCell<T>): T;
   check(cell: StateCell<any>): void;
@@ -42,8 +43,8 @@ interface Base {
 }
 
 /**
- * The writes of one context, over what it was made from. An attempt (a `next()`) has an overlay of its own, which
- * its parent adopts if the attempt is chosen; attempts never see each other's writes.
+ * The writes of one context, on top of its base. Each attempt (`next()`) has its own overlay, which the parent adopts if
+ * the attempt is chosen. Attempts never see each other's writes.
  */
 export class Overlay implements StateAccess {
   private writes: (Write | Overlay)[] = [];
@@ -57,7 +58,7 @@ export class Overlay implements StateAccess {
     return new Overlay(this.seenAs((cell) => this.value(cell, count, false)));
   }
 
-  /** What it is made from, but with other values. */
+  /** Its base with other values. */
   private seenAs(get: Base['get']): Base {
     const { base } = this;
     return { get, check: (cell) => base.check(cell), setLive: (cell, value) => base.setLive(cell, value) };
@@ -87,35 +88,35 @@ export class Overlay implements StateAccess {
     else this.writes.push(new Write(cell, updated(cell, fn, seen), fn, seen));
   }
 
-  /** Takes over the writes of an attempt instead of those of the one taken over before; of none if all were abandoned. */
+  /** Adopts the writes of an attempt in place of those adopted before; undefined if all attempts were abandoned. */
   adopt(attempt: Overlay | undefined): void {
     if (attempt !== undefined && !this.writes.includes(attempt)) this.writes.push(attempt);
     this.chosen = attempt;
   }
 
-  /** An overlay for a call made from within this one. It sees everything but the `call` cells. */
+  /** An overlay for a call made from within this one. It sees everything except the `call` cells. */
   inner(): Overlay {
     return new Inner(this.seenAs((cell) => (cell.scope === 'call' ? cell.initial : this.get(cell))));
   }
 
-  /** Takes over what such a call wrote. */
+  /** Adopts what such a call wrote. */
   join(inner: Overlay): void {
     this.writes.push(inner);
   }
 
-  /** Where the overlay stands, to come back to with `restore`. */
+  /** A point to return to with `restore`. */
   mark(): OverlayMark {
     return { count: this.writes.length, chosen: this.chosen };
   }
 
-  /** Without a mark: to where it began. What inner calls wrote stays. */
+  /** Without a mark it goes back to the start. Writes of inner calls stay. */
   restore(mark?: OverlayMark): void {
     const count = mark?.count ?? 0;
     this.writes = this.writes.filter((write, i) => i < count || write instanceof Inner);
     this.chosen = mark?.chosen;
   }
 
-  /** What it wrote itself since then, inner calls included. */
+  /** Its own writes since the mark, inner calls included. */
   since(mark: OverlayMark | undefined): readonly Write[] {
     return this.writes.slice(mark?.count ?? 0).flatMap((write) => {
       if (write instanceof Write) return write;
@@ -123,7 +124,7 @@ export class Overlay implements StateAccess {
     });
   }
 
-  /** The same, and takes it out; cells of the call stay where they are. */
+  /** Removes and returns those writes. Writes to `call` cells are returned too, but stay. */
   take(mark: OverlayMark | undefined): readonly Write[] {
     const taken = this.since(mark);
     const rest = taken.filter(({ cell }) => cell.scope === 'call');
@@ -131,7 +132,7 @@ export class Overlay implements StateAccess {
     return taken;
   }
 
-  /** The writes that stand, in order. */
+  /** The writes that count, in order. */
   standing(): readonly Write[] {
     return this.writes.flatMap((write) => {
       if (write instanceof Write) return write;
@@ -153,27 +154,27 @@ export class Overlay implements StateAccess {
   }
 }
 
-/** The writes of a call made in the middle of another. Its own `call` cells are gone with it. */
+/** The writes of a call made in the middle of another. Its `call` cells end with it. */
 class Inner extends Overlay {
   override standing(): readonly Write[] {
     return super.standing().filter(({ cell }) => cell.scope !== 'call');
   }
 }
 
-/** What the writes of a cell make of its value. */
+/** Applies the writes of one cell to its value. */
 function applied<T>(writes: readonly CellWrite[], cell: StateCell<T>, value: T): T {
   let now = value;
   for (const write of writes) if (write.cell === cell) now = write.apply(now);
   return now;
 }
 
-/** What an update makes of a value. If that is the same value, there is nothing to check. */
+/** Runs an update. An unchanged value needs no check. */
 function updated<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
   const made = fn(value);
   return !cell.durable || made === value ? made : toJson(made, cell.name);
 }
 
-/** An update is pure, so it should not fail for another value. If it does, the error names the cell. */
+/** Updates are pure, so this shouldn't fail for another value. If it does, the error names the cell. */
 function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
   try {
     return updated(cell, fn, value);
@@ -214,7 +215,7 @@ export class Cells implements Base {
     this.live.set(cell, value);
   }
 
-  /** The values as they are now, but for those of live cells. */
+  /** A copy of the current values, without live cells. */
   copy(): Cells {
     return new Cells(this.keys, copyOf(this.session), copyOf(this.run));
   }
@@ -227,7 +228,7 @@ export class Cells implements Base {
     return applied(this.staged, cell, this.committed(cell, this.keyOf(cell)));
   }
 
-  /** Keeps the writes of a finished phase for the next append. */
+  /** Stages the writes of a finished phase for the next append. */
   stage(overlay: Overlay): void {
     this.stageAll(overlay.standing());
   }
@@ -244,7 +245,7 @@ export class Cells implements Base {
   commit(): readonly CellChange[] {
     const { staged } = this;
     if (staged.length === 0) return NOTHING;
-    // Before anything is applied: what cannot be must not stand in the way of everything later.
+    // Cleared first: a write that fails must not block all later commits.
     this.staged = [];
     const changes: CellChange[] = [];
     for (const cell of new Set(staged.map((write) => write.cell))) {

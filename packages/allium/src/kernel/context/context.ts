@@ -1,4 +1,4 @@
-/** What hooks are given: one family of contexts in which a field means the same wherever it appears. */
+/** The door to the contexts, which hooks are given. A field means the same in all of them. */
 
 import type {
   Context as PublicContext,
@@ -25,7 +25,7 @@ export { TurnContext } from './turn-context.js';
 
 export type LayerContext = ModelContext | ToolContext | RunContext;
 
-/** The context behind what a hook was given, with the members that only the kernel uses. */
+/** The context a hook was given, with the members that only the kernel uses. */
 export function internal(ctx: PublicModelContext): ModelContext;
 export function internal(ctx: PublicToolContext): ToolContext;
 export function internal(ctx: PublicRunContext): RunContext;

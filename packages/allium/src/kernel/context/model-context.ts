@@ -17,9 +17,9 @@ export class ModelContext extends Context implements PublicModelContext {
   declare forceContinue: boolean;
   declare response: ModelResponse | undefined;
   /** @internal */ declare _call: ModelSeam;
-  /** @internal What the call asks, as far as layers may assign it. */ declare _request: RequestParts;
+  /** @internal The parts of the request that layers may assign. */ declare _request: RequestParts;
   /** @internal */ declare readonly _outer: ModelContext | undefined;
-  /** @internal The tools at the place further in where the answer came from. */
+  /** @internal The tools where the answer came from, further in. */
   declare _inner: readonly Tool[] | undefined;
 
   /** @internal */
@@ -33,7 +33,7 @@ export class ModelContext extends Context implements PublicModelContext {
     this._inner = undefined;
   }
 
-  /** @internal The tools the answer was given with: those its calls may name. */
+  /** @internal The tools the model was offered for this answer. Its calls may name only these. */
   get _offered(): readonly Tool[] {
     return this._inner ?? this.tools;
   }

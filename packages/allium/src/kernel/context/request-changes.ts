@@ -1,43 +1,44 @@
-/** Which middleware rewrote what of a request: found out at the innermost point, and only if something was rewritten. */
+/** Finds which middleware rewrote which part of a request: at the innermost point, and only if one did. */
+
 import type { Attribution } from '../lib/errors.js';
 import { modelName } from '../messages/model.js';
 import type { ModelContext } from './model-context.js';
 import type { RequestParts } from './run-port.js';
 
-/** Notes who rewrote the request of this call on its way in. A call that is tried again notes the same once. */
+/** Notes who rewrote the request on its way in. A retried call notes each change once. */
 export function noteRewrites(ctx: ModelContext): void {
   if (ctx._request !== (ctx._call.given ?? ctx._run.request)) walk(ctx);
 }
 
-/** A transform of the request assigned to its context what it does not return. */
+/** A transform assigned parts of the request to its context, besides what it returns. */
 export function noteAssigned(ctx: ModelContext, before: RequestParts, hook: string): void {
-  // Sent is what `convertToLlm` returns, whatever messages it assigns.
+  // `convertToLlm` sends the messages it returns, whatever it assigns.
   const { messages } = hook === 'convertToLlm' ? ctx._request : before;
   note(ctx, { ...before, messages }, ctx._request);
 }
 
-/** `next({ … })` wrote this context before anybody was handed it. */
+/** `next({ … })` wrote this context before any layer had it. */
 export function noteOverride(ctx: ModelContext): void {
   ctx._call.overridden ??= new Map();
   ctx._call.overridden.set(ctx, ctx._request);
 }
 
 /**
- * From the outermost layer inward. A context is a copy of the one around it, so what differs was assigned by the layer
- * it was handed to (the last of those that shared it: who writes gets one of its own), or by `next({ … })` further out.
+ * Goes from the outermost layer inward. Each context is a copy of the one around it, so a difference was assigned by its
+ * layer (the last of those that shared it, because a writer gets its own copy), or by `next({ … })` further out.
  */
 function walk(ctx: ModelContext): void {
   const { _outer: outer, _call: call } = ctx;
   if (outer) walk(outer);
   const before = outer ? outer._request : (call.given ?? ctx._run.request);
-  // Most layers change nothing, and there is nothing to compare in detail.
+  // Most layers change nothing.
   if (call.overridden === undefined && ctx._request === before) return;
   const overridden = call.overridden?.get(ctx);
   if (outer && overridden) note(outer, before, overridden);
   note(ctx, overridden ?? before, ctx._request);
 }
 
-/** Who made a request wrong that is: the last of those that were handed a sound one. For the error, not for every call. */
+/** Who made the request invalid: the last layer that was given a valid one. Only asked once there is an error. */
 export function authorOf(
   ctx: ModelContext,
   isWrong: (request: RequestParts) => boolean,
@@ -49,7 +50,7 @@ export function authorOf(
   return writerOf(outer && overridden && isWrong(overridden) ? outer : ctx);
 }
 
-/** The layers of one middleware follow each other, and each has a context of its own. */
+/** The layers of a middleware follow each other, and each has its own context. */
 function writerOf({ _run: run, _position: position, _outer }: ModelContext): Attribution | undefined {
   const middleware = run.nameAt(position);
   if (middleware === undefined) return undefined;
@@ -59,7 +60,7 @@ function writerOf({ _run: run, _position: position, _outer }: ModelContext): Att
   return { middleware, hook: layers[index]!.hooks[0]! };
 }
 
-/** Written out, for some stacks rewrite every request: a table of the five parts would cost several times as much. */
+/** Written out because some stacks rewrite every request: a table of the five parts costs several times as much. */
 function note(ctx: ModelContext, before: RequestParts, after: RequestParts): void {
   const by = ctx._run.nameAt(ctx._position);
   if (by === undefined) return;
@@ -68,13 +69,13 @@ function note(ctx: ModelContext, before: RequestParts, after: RequestParts): voi
   if (before.systemPrompt !== after.systemPrompt)
     noteOnce(ctx, by, 'rewrote the system prompt of the request');
   if (before.tools !== after.tools) noteOnce(ctx, by, 'rewrote the tools of the request');
-  // What stands in for a model goes by its name.
+  // A stand-in for a model has the same name.
   if (before.model !== after.model && modelName(before.model) !== modelName(after.model))
     noteOnce(ctx, by, 'rewrote the model of the request');
   if (before.settings !== after.settings) noteOnce(ctx, by, 'rewrote the settings of the request');
 }
 
-/** The history, assigned as it is. */
+/** Somebody assigned the history, unchanged. */
 function isHistory(
   before: RequestParts,
   after: RequestParts,

@@ -1,4 +1,4 @@
-/** What middleware assigned to a request: frozen at once, and checked where the model is called, so that it is checked once. */
+/** Freezes what middleware assign to a request, and checks it once, where the model is called. */
 
 import { growsOnly } from '../journal/history.js';
 import { AlliumError, attribute, invalidOption } from '../lib/errors.js';
@@ -14,15 +14,15 @@ import { authorOf } from './request-changes.js';
 import type { RequestParts } from './run-port.js';
 
 /**
- * These messages as they are now, in a list of their own: nobody further in can edit them, and a layer that calls inward
- * again finds them as they were. What is not frozen is copied, and stays its maker's. `before`: those in whose place they
- * come, which are frozen; most are the same.
+ * A frozen copy of these messages: no inner layer can edit them, and a layer that calls inward again finds them unchanged.
+ * Messages that aren't frozen are copied, so their author may keep editing. `before`: the frozen messages they replace;
+ * most are the same.
  */
 export function frozenMessages(
   messages: readonly Message[],
   before: readonly Message[] = [],
 ): readonly Message[] {
-  // What is no list is refused where the model is called. A history is frozen.
+  // If it isn't a list, the model call refuses it. A history is frozen already.
   if (!Array.isArray(messages) || growsOnly(messages)) return messages;
   const list: Message[] = [...messages];
   const shift = list.length - before.length;
@@ -37,13 +37,13 @@ export function frozenMessages(
   return changed ? Object.freeze(list) : messages;
 }
 
-/** What is no message is refused where the model is called. */
+/** If it isn't a message, the model call refuses it. */
 function frozenMessage(message: Message): Message {
   const fine = !Array.isArray(message?.content) || isFrozenMessage(message);
   return fine ? message : deepFreeze(copyOf(message));
 }
 
-/** Throws for what a layer assigned wrongly, and notes which one it was. */
+/** Throws if a layer assigned something invalid, and attributes the error to it. */
 export function checkAssigned(ctx: ModelContext): void {
   const { _request, _run: run } = ctx;
   if (_request === run.request) return;
@@ -56,7 +56,7 @@ export function checkAssigned(ctx: ModelContext): void {
   }
 }
 
-/** Checks the parts that are not those of `sound`. */
+/** Checks the parts that differ from `sound`. */
 export function checkRequest(request: RequestParts, sound: RequestParts, ctx: ModelContext): void {
   const { messages, systemPrompt, tools, model, settings } = request;
   if (messages !== sound.messages) checkMessages(messages, ctx);

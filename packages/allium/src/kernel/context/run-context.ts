@@ -7,7 +7,7 @@ import type { RunResult } from '../protocol/result.js';
 import { Context } from './base-context.js';
 import type { RunPort } from './run-port.js';
 
-/** What a run has taken in of its input: undefined before it has. */
+/** The input as the run took it in; undefined until then. */
 export interface Taken {
   input: readonly Message[] | undefined;
 }
@@ -17,7 +17,7 @@ export class RunContext extends Context implements PublicRunContext {
   declare result: RunResult | undefined;
   declare error: unknown;
   /** @internal */ declare _input: readonly Message[];
-  /** @internal What became of the input of the run; not so where other messages are judged. */
+  /** @internal What became of the input of the run. Undefined while other messages are judged. */
   declare readonly _taken: Taken | undefined;
 
   /** @internal */
@@ -50,7 +50,7 @@ export class RunContext extends Context implements PublicRunContext {
     return this._inherit(new RunContext(this._run, this._scope, this.input, this._taken));
   }
 
-  /** @internal A run happens once, so what its layers write before it holds inside it; cells of the call stay here. */
+  /** @internal A run happens once, so what its layers wrote counts from here on. `call` cells stay in this context. */
   private _commit(): void {
     const written = this._state;
     if (!written) return;

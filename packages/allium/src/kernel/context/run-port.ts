@@ -1,4 +1,4 @@
-/** What contexts, guards, layers and rules need of the run they belong to. The rooms above them add what they need more. */
+/** What contexts, guards, layers and rules need from their run. Rooms above extend it with what they need. */
 
 import type { History } from '../journal/history.js';
 import type { OpenRun } from '../journal/journaled-run.js';
@@ -26,7 +26,7 @@ import type { Tool } from '../protocol/tool.js';
 import type { Cells } from './cells.js';
 import type { SeamCall } from './seam-call.js';
 
-/** What a context tells of its run. */
+/** What a context shows of its run. */
 export interface RunFacts {
   readonly plan: Plan;
   readonly runId: string;
@@ -39,15 +39,15 @@ export interface RunFacts {
   readonly options: DeclaredOptions;
   readonly history: History;
   readonly cells: Cells;
-  /** How long the run has not been active, a pause under way included. */
+  /** Time the run was paused, including the current pause. */
   readonly pausedMs: number;
-  /** The structured output, as far as a middleware has set it. */
+  /** The structured output, if a middleware has set it. */
   output: unknown;
-  /** Sets it, without what guards find in it. */
+  /** Sets it after removing what guards find in it. */
   setOutput(output: unknown): void;
-  /** What the run has added to the history. */
+  /** The messages this run has added to the history. */
   newMessages(): readonly Message[];
-  /** The name of the middleware at this place of the list. */
+  /** The name of the middleware at this position. */
   nameAt(position: number): string | undefined;
 }
 
@@ -58,7 +58,7 @@ export interface Spending {
   exceeded(): StopRun | undefined;
 }
 
-/** What is looked at where a run may have to end. */
+/** What decides whether a run has to end. */
 export interface RunLimits {
   readonly scope: Scope;
   /** The latch of everything that is not inside a model or tool call. */
@@ -68,71 +68,71 @@ export interface RunLimits {
   readonly sessionLimits: SessionLimits;
   readonly open: OpenRun;
   readonly state: SessionState;
-  /** How long it has been active, where its time is limited. */
+  /** Active time, if it is limited. */
   readonly activeMs: number;
 }
 
-/** What layers and rules ask of the guards of a run. */
+/** What layers and rules need from the guards of a run. */
 export interface Judging {
-  /** What transforms made of responses, by the content they were made from. */
+  /** Transformed responses, by their original content. */
   stages: WeakMap<readonly AssistantContent[], Stage> | undefined;
-  /** What comes in to a layer from further in: through its transforms, and for a sink through the guards. */
+  /** A result as a layer gets it from further in: after its transforms, and for a sink after the guards. */
   view(ctx: Context, result: unknown, sink: boolean): Awaitable<unknown>;
   /** The response as the guards leave it. */
   response(
     response: ModelResponse,
     ctx: Context,
   ): Promise<{ readonly response: ModelResponse; readonly calls: CallVerdicts }>;
-  /** Judges what a hook made of a result, before a sink is given it; undefined where it has passed. */
+  /** Judges a result that a hook changed, before a sink gets it. Undefined if it has passed already. */
   patched(ctx: ToolContext): Promise<void> | undefined;
-  /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
+  /** Has a layer assigned arguments that no guard has judged yet? A sink must not see those. */
   hides(ctx: Context): ctx is ToolContext;
-  /** Cleans what a layer assigned before a sink sees it. */
+  /** Cleans assigned arguments before a sink sees them. */
   assigned(ctx: ToolContext): Promise<void>;
-  /** What guards said of arguments before they were cleaned: they could not say it again. */
+  /** What guards said about arguments before cleaning them. Asked again, they would find nothing. */
   saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined>;
 }
 
-/** A run, as far as the hooks of its middleware have to do with it. */
+/** A run, as the hooks of its middleware use it. */
 export interface RunPort extends RunFacts, RunLimits {
   readonly agent: { readonly teardownTimeoutMs: number };
   readonly clock: Clock;
   readonly judgements: Judging;
-  /** The input, while guards judge it beside the first model call. */
+  /** The input, while guards judge it in parallel to the first model call. */
   readonly pendingInput: { allowed(): Promise<void> } | undefined;
-  /** Calls under way, and runs of sub-agents: they are told when the run is stopped. */
+  /** Calls and sub-agent runs in progress. They hear when the run is stopped. */
   readonly inside: { halt(signal: unknown, by: string | undefined): void }[];
-  /** Somebody sees its events. */
+  /** Somebody watches its events. */
   readonly watched: boolean;
-  /** Run layers come before the loop, and one may end without it. */
+  /** Where the loop is. Run layers come before it, and may end the run without it. */
   loop: 'to come' | 'begun' | 'given up' | 'over';
   /** Who counts what is used. */
   meters: Meters | undefined;
   /** What the model calls of a turn start from. */
   readonly request: RequestParts;
-  /** Time does not count at the moment. */
+  /** The run is paused: its time doesn't count. */
   readonly isPaused: boolean;
 
-  /** A model call of a middleware's own. */
+  /** A model call that a middleware makes for itself. */
   generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse>;
   emitCustom(name: string, data: unknown, by: string | undefined): void;
   /** Notes that a middleware acted. */
   note(by: string, what: string): void;
-  /** Tells observers what a guard said, and notes it. */
+  /** Notes a guard's verdict and reports it to observers. */
   report(verdict: GuardVerdict, what: string): void;
-  /** The same for words of a middleware: without what guards find in them. */
+  /** Notes what a middleware says, after removing what guards find in it. */
   noteSaid(by: string, what: string): void;
-  /** A stop was latched somewhere in the run. */
+  /** Called when a stop is latched somewhere in the run. */
   halt(signal: unknown, by: string | undefined): void;
-  /** Puts what there is of a result on the error that the run fails with. */
+  /** Attaches the result so far to the error the run fails with. */
   carry(error: unknown, ctx: RunContext): void;
   /** `onError` may start a turn again once per middleware. */
   mayRestart(name: string): boolean;
 }
 
 /**
- * What layers may assign of a request. A record is never changed: forks share it, an assignment makes another
- * one, and two contexts with the same one ask for the same.
+ * The parts of a request that layers may assign. Immutable: forks share it, an assignment makes a new one, and two contexts
+ * with the same one make the same request.
  */
 export interface RequestParts {
   readonly systemPrompt: string;
@@ -143,7 +143,7 @@ export interface RequestParts {
   readonly messages: readonly Message[] | undefined;
 }
 
-/** A response as the transforms of this context left it. */
+/** A response after the transforms of this context. */
 export interface Stage {
   readonly ctx: ModelContext;
   readonly response: ModelResponse;
@@ -155,5 +155,5 @@ export interface CallVerdict {
   readonly ask?: Asking;
 }
 
-/** By place in the content. */
+/** By index in the content. */
 export type CallVerdicts = Map<number, CallVerdict>;

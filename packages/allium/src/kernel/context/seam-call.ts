@@ -1,4 +1,4 @@
-/** What the forks of one seam call share: its counters, its latch, and whether something in it is under way. */
+/** The state that all forks of one model or tool call share: counters, latch, and work in progress. */
 
 import { type Attribution, attribution, type Raised } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
@@ -8,38 +8,38 @@ import { controlKind } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { RequestParts, RunPort } from './run-port.js';
 
-/** A control signal that was swallowed still counts: it is latched here. */
+/** Control signals are latched here, so they count even if a layer swallows them. */
 export class SeamCall {
   /** Calls of the model or tool itself. */
   attempts = 0;
-  /** Inward calls beyond the first of a layer. */
+  /** Repeated inward calls of layers. */
   repeats = 0;
   latched: unknown = undefined;
   latchedBy: string | undefined = undefined;
-  /** A signal that ends the run and was latched elsewhere: what is under way here may finish, nothing begins. */
+  /** A signal latched elsewhere that ends the run. Work in progress may finish; nothing new starts. */
   halted: unknown = undefined;
-  /** Tools and models of the call that are under way. */
+  /** How many tools and models of the call are running. */
   private running = 0;
-  /** The last one came to a result, with which the layers around it are at work. */
+  /** The last one returned a result, which the layers around it are now processing. */
   private hasResult = false;
   /** Errors that an `onError` declared final on their way out. */
   final: Set<unknown> | undefined = undefined;
-  /** Guards judge what is sent and what comes back; not so for the model calls of a guard itself. */
+  /** Guards judge the request and the response. Off for a guard's own model calls. */
   guarded = true;
-  /** `convertToLlm` is asked; not so for the model calls of that hook itself, or it would ask for ever. */
+  /** `convertToLlm` runs. Off for that hook's own model calls, or it would loop forever. */
   converted = true;
-  /** The last thrown value that is no object. */
+  /** The last thrown value that isn't an object. */
   raised: Raised | undefined = undefined;
-  /** A response or result that the kernel made, and has frozen with all that is in it. */
+  /** A response or result that the kernel made and deeply froze. */
   frozen: unknown = undefined;
-  /** What guards have said of responses, results and calls, by the content, the result, or what tells of the call. */
+  /** Verdicts of guards, by the content of a response, a result, or a key of a call. */
   judged: Map<unknown, Promise<any>> | undefined = undefined;
-  /** At the model seam: what a layer with time limits of its own allows, where that is more than the defaults. */
+  /** For model calls: longer time limits that a layer allows. */
   time: Partial<ModelTime> | undefined = undefined;
 
   constructor(
     readonly run: RunPort,
-    /** Around everything that happens in the call. */
+    /** Encloses everything that happens in the call. */
     readonly scope: Scope,
   ) {}
 
@@ -47,7 +47,7 @@ export class SeamCall {
     return this.run.runId;
   }
 
-  /** Its layers begin: from here on it hears of a stop. */
+  /** Its layers start: from here on it hears of a stop. */
   enter(): void {
     this.run.inside.push(this);
   }
@@ -61,7 +61,7 @@ export class SeamCall {
     this.scope.close();
   }
 
-  /** Notes who threw a value that is no object. What a model passes on belongs to the transform that threw it. */
+  /** Notes who threw a value that isn't an object. If a model passes it on, it still belongs to the transform that threw it. */
   _raised(value: unknown, by: Attribution): void {
     const noted = this.raised;
     const passedOn = by.attempts !== undefined && noted?.by.middleware !== undefined && noted.value === value;
@@ -69,13 +69,13 @@ export class SeamCall {
     this.run.call.raised = this.raised;
   }
 
-  /** Who raised an error, as far as it is known. */
+  /** Who raised an error, if known. */
   raisedBy(error: unknown): Attribution | undefined {
     const { raised } = this;
     return attribution(error) ?? (raised !== undefined && raised.value === error ? raised.by : undefined);
   }
 
-  /** A stop holds for the whole run, from now on. */
+  /** Latches a signal. A stop ends the whole run. */
   latch(signal: unknown, by?: string): void {
     if (this.latched !== undefined || signal === this.halted) return;
     this.latched = signal;
@@ -83,34 +83,34 @@ export class SeamCall {
     if (controlKind(signal) === 'stop') this.run.halt(signal, by);
   }
 
-  /** A boundary: throws what was latched. */
+  /** Throws what was latched. */
   check(): void {
     if (this.latched !== undefined) throw this.latched;
   }
 
-  /** Why nothing may begin in here any more; undefined while something may. */
+  /** Why nothing may start here any more, if so. */
   get ended(): unknown {
     return this.latched ?? this.halted ?? this.run.scope.reason;
   }
 
-  /** Throws where no model may be asked any more. A tool that runs beside one that asks a person may still do so. */
+  /** Throws if no model may be called any more. A tool may still call one while another tool asks a person. */
   checkAsk(): void {
     const ended = this.run.call.latched ?? this.latched ?? (this.isIdle ? this.halted : undefined);
     if (ended !== undefined) throw ended;
   }
 
-  /** Nothing is under way, and no result has come that somebody is at work with. */
+  /** Nothing is running, and no result is being processed. */
   private get isIdle(): boolean {
     return this.running === 0 && !this.hasResult;
   }
 
-  /** The run is to end: waits for another try, or for a first one, end at once. What is under way comes to its end. */
+  /** The run is ending. Waits for a first or another try are cut short; what is running may finish. */
   halt(signal: unknown): void {
     this.halted ??= signal;
     if (this.isIdle) this.scope.abort(this.halted);
   }
 
-  /** A tool or model of the call begins; `workEnded` has to follow. */
+  /** A tool or model of the call starts. `workEnded` must follow. */
   workBegins(): void {
     this.running++;
   }
@@ -122,18 +122,15 @@ export class SeamCall {
   }
 }
 
-/** Where a model call streams to, as far as guards have to do with it. */
+/** Where a model call streams to, as guards use it. */
 export interface Showing {
-  /** The stream of this response, where it is one that was shown. */
+  /** The stream that showed this response, if one did. */
   streaming(
     response: ModelResponse,
   ): { end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> } | undefined;
 }
 
-/**
- * The same for a model call. Its fields are set in the constructor, as in every class of which calls make one: field
- * initialisers of a subclass cost more than all else about it.
- */
+/** The same for a model call. Fields are set in the constructor, because field initialisers of a subclass are slow. */
 export class ModelSeam extends SeamCall {
   /** Where it streams to; undefined for calls nobody watches. */
   declare readonly live: Showing | undefined;
@@ -141,15 +138,15 @@ export class ModelSeam extends SeamCall {
   declare readonly length: number;
   /** A layer has registered a transform. */
   declare transformed: boolean;
-  /** Who asked for it with `generate()`. */
+  /** The context that made the call with `generate()`. */
   declare caller: Context | undefined;
-  /** The request before any layer saw it, where it is not simply the run's. */
+  /** The request before any layer saw it, if it isn't the run's. */
   declare given: RequestParts | undefined;
-  /** What `next({ … })` made of the request, by the context that goes in with it. */
+  /** Requests that `next({ … })` changed, by the context that goes in with them. */
   declare overridden: Map<ModelContext, RequestParts> | undefined;
-  /** What was noted about the request of this call. */
+  /** The rewrites noted so far. */
   declare rewrites: { readonly by: string; readonly what: string }[] | undefined;
-  /** Somebody set the model, if only to the same one: so `onError` can tell "no other model" from "none set". */
+  /** A layer set the model, even if to the same one. `onError` uses it to tell "no other model" from "none set". */
   declare modelSet: boolean;
   /** The most tokens the last attempt was allowed to write. */
   declare outputLimit: number | undefined;

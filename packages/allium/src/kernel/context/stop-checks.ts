@@ -1,4 +1,4 @@
-/** What is looked at between the steps of a run: a stop that was asked for, an abort, a limit. */
+/** Checks between the steps of a run: was a stop requested, was it aborted, is a limit reached? */
 
 import { controlKind, isKernelStop, kernelStop, StopRun } from '../protocol/signals.js';
 import type { Stop, StoppingReason } from '../protocol/stop.js';
@@ -9,19 +9,19 @@ export function endOf({ call, scope }: RunLimits): unknown {
   return call.latched ?? scope.reason;
 }
 
-/** Throws it. */
+/** Throws that signal. */
 export function boundary(run: RunLimits): void {
   const signal = endOf(run);
   if (signal !== undefined) throw signal;
 }
 
-/** What had stopped the run before it broke off still does. */
+/** If the run was being stopped when it broke off, it still is. */
 export function restoreStop(run: RunLimits): void {
   const { stop } = run.open;
   if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);
 }
 
-/** The same, and the limits of the kernel. */
+/** Throws if the run ends here, or a limit is reached. */
 export function checkLimits(run: RunLimits): void {
   boundary(run);
   const stop = turnLimit(run) ?? run.budget.exceeded() ?? timeLimit(run);
@@ -30,7 +30,7 @@ export function checkLimits(run: RunLimits): void {
   throw stop;
 }
 
-/** What a signal that stops the run comes to; `by` is who raised it. Undefined for anything else. */
+/** The stop that a signal stands for; `by` is who raised it. Undefined for other signals. */
 export function stopOf(signal: unknown, by: string | undefined): Stop<StoppingReason> | undefined {
   if (signal === undefined || controlKind(signal) !== 'stop') return undefined;
   const { reason, message } = signal as StopRun;
@@ -38,12 +38,12 @@ export function stopOf(signal: unknown, by: string | undefined): Stop<StoppingRe
   return { reason, message, ...(who && { by: who }) };
 }
 
-/** More tools were asked for than may run. */
+/** The model called more tools than may run. */
 export function toolCallLimit(): StopRun {
   return new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
 }
 
-/** The timer that cuts a run off has no say while nothing in it ever waits. */
+/** A run that never yields starves its timer, so check here too. */
 function timeLimit(run: RunLimits): StopRun | undefined {
   const { timeoutMs } = run.limits;
   return timeoutMs !== undefined && run.activeMs >= timeoutMs ? outOfTime(timeoutMs) : undefined;

@@ -20,8 +20,8 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
   declare skip: boolean;
   declare attempt: number;
   /** @internal */ declare _of: ToolCallSubject;
-  /** @internal What it is called with, as far as layers may assign it. */ declare _input: ToolInput<Args>;
-  /** @internal Runs of other agents that this execution has asked for. */
+  /** @internal The parts of the call that layers may assign. */ declare _input: ToolInput<Args>;
+  /** @internal How many child runs this execution has started. */
   declare _children: number;
 
   /** @internal */
@@ -62,7 +62,7 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
   set args(args: Args) {
     const { args: before, raw, revision, timeoutMs } = this._input;
     if (args === before) return;
-    // What guards said of arguments before they cleaned them holds for what is made of the rest.
+    // Verdicts about the arguments before cleaning also count for what a layer makes of the rest.
     const said = this._call.judged?.get(raw);
     if (said) this._call.judged!.set(args, said);
     this._input = { args, raw: args, assigned: true, revision: revision + 1, timeoutMs };
@@ -100,29 +100,29 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
 
   suspend(request: Request): Promise<Decision> {
     const answer = this._isOver ? Promise.reject(this._scope.reason) : this._of._owner.suspend(this, request);
-    // Even unawaited it ends the run: the call waits for it, and the signal is latched.
+    // Even if nobody awaits it, it ends the run: the call waits for it, and the signal is latched.
     answer.catch(() => {});
     return answer;
   }
 
-  /** @internal Other arguments are about to come. */
+  /** @internal The arguments are about to change. */
   _revise(): void {
     this._input = { ...this._input, revision: this._input.revision + 1 };
   }
 
-  /** @internal Arguments that are no layer's: `raw`, and what the schema made of it. */
+  /** @internal Sets arguments that no layer assigned: `raw`, and what the schema made of it. */
   _take(raw: unknown, args: Args): void {
     const { revision, timeoutMs } = this._input;
     this._input = { args, raw, assigned: false, revision, timeoutMs };
   }
 
-  /** @internal What guards leave of the arguments of a call that no model made. */
+  /** @internal Sets what guards left of the arguments of a call that didn't come from a model. */
   _rewriteCall(args: string): void {
     const { assistantMessage, toolCall, tool, _owner } = this._of;
     this._of = { assistantMessage, toolCall: Object.freeze({ ...toolCall, arguments: args }), tool, _owner };
   }
 
-  /** @internal Arguments that a rule hook assigned: raw input, which nobody is to see before it is judged. */
+  /** @internal Takes out arguments that a hook assigned: raw input, which nobody may see before it is judged. */
   _takeOut(mark: ToolInput<Args>): { readonly args: unknown } | undefined {
     const { assigned, raw: args, timeoutMs } = this._input;
     if (!assigned) return undefined;
@@ -139,7 +139,7 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
   }
 }
 
-/** What layers may assign of a call. A record is never changed: forks share it, an assignment makes another one. */
+/** The parts of a call that layers may assign. Immutable: forks share it, an assignment makes a new one. */
 export interface ToolInput<Args = any> {
   readonly args: Args;
   /** The arguments as JSON, before the schema touched them. */
@@ -150,7 +150,7 @@ export interface ToolInput<Args = any> {
   readonly timeoutMs: number | undefined;
 }
 
-/** Of a call whose arguments nobody has looked at yet. */
+/** The input of a call whose arguments nobody has parsed yet. */
 export const NO_INPUT: ToolInput<undefined> = {
   args: undefined,
   raw: undefined,
@@ -159,7 +159,7 @@ export const NO_INPUT: ToolInput<undefined> = {
   timeoutMs: undefined,
 };
 
-/** What a tool context is about. */
+/** The call that a tool context is about. */
 export interface ToolCallSubject {
   readonly assistantMessage: AssistantMessage;
   readonly toolCall: ToolCall;
@@ -167,10 +167,10 @@ export interface ToolCallSubject {
   readonly _owner: ToolCallOwner;
 }
 
-/** The call itself: what it does for its contexts. Its key is read only when somebody needs it: it costs more than a fork. */
+/** The call itself, as its contexts use it. The key is computed on demand: it costs more than a fork. */
 export interface ToolCallOwner {
   readonly idempotencyKey: string;
-  /** `forwarded`: an event of a child. */
+  /** `forwarded`: it comes from a child run. */
   update(
     ctx: ToolContext,
     partial: string | readonly ToolContent[],

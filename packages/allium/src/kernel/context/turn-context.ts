@@ -1,4 +1,4 @@
-/** The context after a response and at the end of a turn or run. */
+/** The context of hooks after a response and at the end of a turn or run. */
 
 import type { AssistantMessage, Message, ModelResponse, ToolMessage } from '../messages/messages.js';
 import type { TurnContext as PublicTurnContext } from '../protocol/contexts.js';
@@ -28,7 +28,7 @@ export class TurnContext extends Context implements PublicTurnContext {
     return 'run';
   }
 
-  /** @internal A hook put another response in the place of the one before: the hooks after it see that one here too. */
+  /** @internal A hook replaced the response: later hooks see the new one here too. */
   _answeredWith(response: ModelResponse): void {
     const message: AssistantMessage = Object.freeze({ ...response, id: this.message!.id });
     Object.assign(this, { message });
@@ -38,7 +38,7 @@ export class TurnContext extends Context implements PublicTurnContext {
     return this._run.newMessages();
   }
 
-  /** @internal Asks hooks. What they write holds, even if one of them then ends the run. */
+  /** @internal Runs hooks. Their writes count even if one of them ends the run. */
   async _asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask();

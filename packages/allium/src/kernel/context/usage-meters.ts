@@ -1,4 +1,4 @@
-/** Who counts and limits what the model calls of a run use, those of its sub-agents and of middleware included. */
+/** Meters count, and may limit, what the model calls of a run use, including sub-agents and middleware. */
 
 import { isThenable } from '../lib/errors.js';
 import type { Usage } from '../messages/messages.js';
@@ -10,8 +10,8 @@ import { internal } from './context.js';
 import type { RunPort } from './run-port.js';
 
 /**
- * Gives the run a meter. Model calls of its sub-agents and of other middleware count as well; a sub-agent that has a meter of
- * the same `owner` has that one instead.
+ * Gives the run a meter. It also counts model calls of sub-agents and of other middleware. A sub-agent with its own meter of
+ * the same `owner` uses that one instead.
  *
  * @example
  * const used: MeteredUsage[] = [];
@@ -28,7 +28,7 @@ export function note({ meters }: RunPort, model: Model, usage: Usage): void {
   for (const { list } of meters.values()) list.push({ model, usage });
 }
 
-/** @internal What all meters set aside for an attempt; undefined where none does. At once where all answer at once. */
+/** @internal What all meters reserve for an attempt, if any does. Synchronous if all meters are. */
 export function admit(ctx: ModelContext): Awaitable<Hold | undefined> {
   const { meters } = internal(ctx)._run;
   if (meters === undefined) return undefined;

@@ -1,3 +1,7 @@
+/** Verdicts of guards about tool calls: made, remembered, and written to the journal. */
+
+/** Verdicts of guards about tool calls: made, remembered, and written to the journal. */
+
 import type { Context, SeamCall } from '../context/context.js';
 import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
@@ -11,12 +15,12 @@ import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';
 import { type Judged, judge } from './guards.js';
 
-/** Nobody had anything to say. */
+/** No guard objected. */
 export const NO_VERDICTS: CallVerdicts = new Map();
 
 /**
- * Judges the arguments of a call, parsed; text that is not JSON is judged as it reads. A guard that breaks refuses the
- * call and withholds its arguments; the run goes on.
+ * Judges the arguments of a call, parsed; if they aren't JSON, as plain text. If a guard breaks, the call is refused and its
+ * arguments are withheld, but the run continues.
  */
 export async function judgeArguments(
   toolCall: ToolCall,
@@ -45,8 +49,8 @@ export async function judgeArguments(
 }
 
 /**
- * Remembers what guards said of a call, for a response that holds what they left of it: they could not say it again. A sink that
- * answers with what it wrote down earlier calls this before it answers.
+ * Remembers verdicts about a call whose arguments were cleaned, since guards wouldn't find anything in them again. A sink that
+ * answers from a recording calls this before it answers.
  */
 export function remember(call: ToolCall, left: string, said: CallVerdict, ctx: PublicContext): void {
   const { _call: seam } = internal(ctx);
@@ -63,14 +67,14 @@ function textKey({ name, arguments: args }: ToolCall): string {
   return `${name}\n${args}`;
 }
 
-/** Without an id it is known by what it says only. */
+/** A call without an id is identified by its text only. */
 function idKey(call: ToolCall, { attempts }: SeamCall): string {
   return call.id ? `${attempts} ${call.id}` : textKey(call);
 }
 
 /**
- * Did guards refuse a call of this response, or want to ask about one? They would not say so again of what they left of it, so
- * such a response must not be kept to answer other requests.
+ * Did guards refuse a call of this response, or ask about one? They wouldn't do so again after cleaning it, so such a response
+ * must not be cached.
  */
 export function hasVerdict({ content }: ModelResponse, ctx: PublicContext): boolean {
   const { judged } = internal(ctx)._call;
@@ -79,10 +83,10 @@ export function hasVerdict({ content }: ModelResponse, ctx: PublicContext): bool
   );
 }
 
-/** Where the journal has a hash of arguments for what hooks said. */
+/** Used instead of the hash of arguments in verdict entries of guards. */
 export const BY_GUARDS = 'guards';
 
-/** What guards said of the calls of a message, as it is written with the message. */
+/** The journal entries for verdicts about the calls of a message. */
 export function verdictEntries(
   ctx: Context,
   { content }: AssistantMessage,
@@ -102,8 +106,8 @@ export function verdictEntries(
 }
 
 /**
- * What guards said of a call as it may be written: a refusal as far as guards of results that can answer at once allow
- * it, as the result that it becomes is judged later.
+ * A verdict as it may be written. The reason of a refusal becomes a tool result, which is judged later, so for now only
+ * guards that answer synchronously clean it.
  */
 export function tellable({ deny, ask }: CallVerdict, ctx: Context): CallVerdict {
   if (!deny) return storable({ ask });
@@ -112,7 +116,7 @@ export function tellable({ deny, ask }: CallVerdict, ctx: Context): CallVerdict 
   return { deny: { reason: shown ? textOf({ content: shown.update }) : `Refused by guard "${by}".`, by } };
 }
 
-/** Without the functions of a request, which no journal can hold. */
+/** A verdict without the functions of its request, which can't be journaled. */
 export function storable<V extends Pick<CallVerdict, 'ask'>>({
   ask,
   ...rest

@@ -1,4 +1,5 @@
 /** Guards on whole messages, and on results and progress of tools. */
+
 import type { Context, ToolContext } from '../context/context.js';
 import { isJson } from '../lib/frozen-json.js';
 import {
@@ -25,7 +26,7 @@ import type { PlannedGuard } from '../protocol/middleware.js';
 import { judge, type Left, redact, skipOrThrow } from './guards.js';
 import type { Refusal } from './refusal.js';
 
-/** A message as the guards of a point leave it. All of its text is judged, thinking, calls and details included. */
+/** Judges a message: all of its text, including thinking, calls and details. */
 export async function judgeMessage(
   point: 'input' | 'request',
   message: Message,
@@ -54,7 +55,7 @@ export async function judgeMessage(
   return { owner: value === details ? owner : { ...rest, details: value }, deny: objection };
 }
 
-/** How a message that waits to be judged is shown meanwhile: without what `find` finds, or empty if a guard has a judge. */
+/** How an unjudged message is shown meanwhile: without what `find` finds, or empty if a guard has a judge. */
 export function unjudged(message: Message, ctx: Context): Message {
   const guards = ctx.plan.guards.input;
   if (guards.length === 0) return message;
@@ -66,7 +67,7 @@ export function unjudged(message: Message, ctx: Context): Message {
   return { id: message.id, role: 'user', content: [] };
 }
 
-/** The message in the form in which guards can see all of it; itself if they can. */
+/** The message with all of it in a form that guards can search. */
 function searchable(message: Message): Message {
   if (message.role === 'tool') {
     const { details, ...rest } = message;
@@ -99,10 +100,7 @@ function withoutFound(
   return withContent([point], owner, whole, ctx, guards);
 }
 
-/**
- * A result as the guards leave it. Its details are searched like its text. If a judge rewrote or refused the text, they are
- * removed, because they may repeat it.
- */
+/** Judges a tool result. Its details are searched like its text, or removed if a judge rewrote the text they may repeat. */
 export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Promise<ToolResult> {
   const guards = ctx.plan.guards['tool-result'];
   const { toolCall } = ctx;
@@ -129,8 +127,8 @@ function withheld({ reason }: Refusal): ToolResult {
 }
 
 /**
- * Progress of a tool without what `find` finds. If a guard refuses it or has a judge, nothing is shown. `quiet`: events of a
- * child exist only where somebody watches, so nothing else may come of them.
+ * Progress of a tool without what `find` finds. If a guard refuses it or has a judge, nothing is shown. `quiet`: report
+ * nothing, because events of a child only exist if somebody watches.
  */
 export function judgeUpdate(
   content: readonly ToolContent[],
@@ -149,16 +147,13 @@ export function judgeUpdate(
   return cleaned.deny ? undefined : { update, details: cleaned.value };
 }
 
-/**
- * What applications are told beside the text of a result, without what guards found in it. It is the JSON it would be
- * stored as: nobody can search what else a value may hold.
- */
+/** The details of a result without what guards found, as the JSON that would be stored: other values can't be searched. */
 function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
   if (ctx.plan.guards['tool-result'].length === 0) return { value: details };
   return redactValue('tool-result', asJson(details, quiet ? withPlainArguments : undefined), ctx, quiet);
 }
 
-/** Calls in events of a sub-agent: their arguments are searched as they read, not as they are escaped. */
+/** For calls in events of a sub-agent: searches their arguments unescaped. */
 function withPlainArguments(key: string, value: unknown): unknown {
   if (key !== 'arguments' || typeof value !== 'string' || !value.includes('\\')) return value;
   const read = readArguments(value);
@@ -199,7 +194,7 @@ export function withContent<R extends ModelResponse>(
   return { ...rest, content, ...(value !== undefined && { metadata: value }) } as R;
 }
 
-/** The part, without its metadata if a guard finds something there: half of it would look like the provider's own. */
+/** The part, without its metadata if a guard finds something there: a redacted half would look like the provider's. */
 export function withCleanMetadata<P extends Part>(
   part: P,
   point: GuardPoint,

@@ -1,10 +1,11 @@
-/** What guards return, checked. What is wrong is said in full to the caller, and without content to everybody else. */
+/** Checks what guards return. The caller gets the full error; everybody else gets it without content. */
+
 import { AlliumError, hasOnly, shown } from '../lib/errors.js';
 import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/middleware.js';
 import { isRequest } from '../protocol/store.js';
 
-/** The contract that a guard broke. Its message may quote what was judged; `told` says the same without any of it. */
+/** A guard broke its contract. The message may quote what was judged; `told` says the same without quoting. */
 export class WrongReturn extends AlliumError {
   readonly told: string;
 
@@ -14,7 +15,7 @@ export class WrongReturn extends AlliumError {
   }
 }
 
-/** What `find` returned for `text`: sorted, merged, and without empty spans. */
+/** The spans that `find` returned, checked, sorted and merged, without empty ones. */
 export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
   if (!Array.isArray(spans))
     throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }, at once.');
@@ -36,7 +37,7 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
   return merged(spans);
 }
 
-/** Spans in order, those that overlap as one, and without empty ones. */
+/** Sorts spans, merges overlapping ones and drops empty ones. */
 export function merged(spans: readonly Span[]): readonly Span[] {
   const made: Span[] = [];
   for (const span of [...spans].sort((a, b) => a.start - b.start || b.end - a.end)) {
@@ -52,8 +53,8 @@ export function merged(spans: readonly Span[]): readonly Span[] {
 type Find = (text: string, from: number) => readonly Span[];
 
 /**
- * Spans in a text that is made of several pieces, each of which begins at one of `marks`. Some readers join the pieces,
- * others show them apart, so the whole is searched and then each piece alone.
+ * Finds spans in a text made of several pieces, which start at `marks`. Some readers join the pieces and others show them
+ * separately, so this searches the whole text and then each piece.
  */
 export function spansAcross(text: string, marks: readonly number[], find: Find, from = 0): readonly Span[] {
   const whole = find(text, from);
@@ -61,7 +62,7 @@ export function spansAcross(text: string, marks: readonly number[], find: Find, 
   const all = [...whole];
   let start = 0;
   for (const end of [...marks, text.length]) {
-    // What ends before `from` is decided.
+    // Everything before `from` is decided.
     if (end > start && end > from)
       for (const span of find(text.slice(start, end), Math.max(0, from - start)))
         all.push({ ...span, start: span.start + start, end: span.end + start });
@@ -82,7 +83,7 @@ const SEVERITIES: readonly unknown[] = [undefined, 'low', 'medium', 'high', 'cri
 const FINDING =
   "`kind` is a word of up to 64 letters, digits and _ . : / -, and `severity` 'low', 'medium', 'high' or 'critical'.";
 
-/** A kind is shown to everybody, so it has to be a word: text that was judged does not get there by mistake. */
+/** A kind is shown to everybody, so it must be a word: that keeps judged text out of it. */
 function isFinding({ kind, severity }: Finding): boolean {
   return (
     (kind === undefined || (typeof kind === 'string' && KIND.test(kind))) && SEVERITIES.includes(severity)
@@ -95,7 +96,7 @@ function isSpan(span: Partial<Span> | null | undefined, length: number): boolean
   return start! >= 0 && start! <= end! && end! <= length;
 }
 
-/** What each verdict may say: one with more was meant to do something that it does not. */
+/** The fields of each verdict. Any other field was meant to do something that it doesn't. */
 const FIELDS: Readonly<Record<string, readonly string[]>> = {
   __proto__: null as never,
   allow: ['type'],
@@ -104,7 +105,7 @@ const FIELDS: Readonly<Record<string, readonly string[]>> = {
   rewrite: ['type', 'text', 'args', 'kind', 'severity'],
 };
 
-/** `args`: those that were judged, if it was a call. */
+/** `args`: the arguments that were judged, for a call. */
 export function checkVerdict(
   { name: guard, guard: { parallel } }: PlannedGuard,
   verdict: Verdict,
@@ -112,7 +113,7 @@ export function checkVerdict(
   args: unknown,
 ): void {
   const atArgs = point === 'tool-args';
-  // By kind first: a list of one word would be taken for the word.
+  // Checked first: a list with one word would be taken for the word.
   const fields = typeof verdict?.type === 'string' ? FIELDS[verdict.type] : undefined;
   const fail = (wanted: string) => new WrongReturn(guard, 'judge', verdict, wanted);
   if (!fields) throw fail("Return { type: 'allow' | 'deny' | 'ask' | 'rewrite' } or nothing.");
@@ -139,7 +140,7 @@ export function checkVerdict(
   if (atArgs && args !== undefined) throw fail('Arguments are rewritten with `args`, not `text`.');
 }
 
-/** What kind of value it is. Texts are left out, for they may be what the guard should have kept back. */
+/** Describes a value without its texts, which may be what the guard should have held back. */
 function shapeOf(value: unknown): string {
   if (value === null || value === undefined || typeof value === 'boolean') return String(value);
   if (typeof value === 'string') return 'text';
@@ -154,7 +155,7 @@ function shapeOf(value: unknown): string {
 
 function fieldOf(key: string, value: unknown): string {
   const name = WORD.test(key) ? key : '…';
-  // The offsets of a span and the word for a verdict are what people get wrong, and no content.
+  // People often get offsets and verdict types wrong, and neither is content.
   if ((key === 'start' || key === 'end') && typeof value === 'number') return `${name}: ${value}`;
   if (key === 'type' && typeof value === 'string' && WORD.test(value)) return `${name}: '${value}'`;
   return `${name}: ${typeof value === 'object' && value !== null ? 'an object' : shapeOf(value)}`;

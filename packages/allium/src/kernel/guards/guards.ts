@@ -1,4 +1,4 @@
-/** The guard ring: text and calls are judged at fixed points, wherever the guards stand in the list. */
+/** The guard ring: judges text and calls at fixed points, wherever the guards stand in the list. */
 
 import {
   type Context,
@@ -20,7 +20,7 @@ import { isControl } from '../protocol/signals.js';
 import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
 import { type Refusal, refuse, refuses, replaced, report, tell } from './refusal.js';
 
-/** What is left of some texts. */
+/** What guards left of some texts. */
 export interface Left {
   readonly texts: readonly Text[];
   readonly deny?: Refusal;
@@ -29,7 +29,7 @@ export interface Left {
 /** What the guards of a point made of some texts. */
 export interface Judged extends Left {
   readonly changed: boolean;
-  /** A judge rewrote them, so nobody knows what else repeats the old text. */
+  /** A judge rewrote them, so anything else may still repeat the old text. */
   readonly rewritten: boolean;
   /** The arguments of a call, as they are now. */
   readonly args: unknown;
@@ -39,9 +39,9 @@ export interface Judged extends Left {
 type Subject = Omit<GuardSubject, 'text' | 'media'>;
 
 /**
- * Judges complete texts. Each guard, in list order, sees what the one before it let through. Deny beats ask beats rewrite
- * beats allow. A refusal ends the judging, since nothing of the text is shown. A refused call stays in the history, so there
- * the guards that follow still clean its arguments.
+ * Judges complete texts. Each guard, in list order, sees what the previous one let through. Deny beats ask beats rewrite
+ * beats allow. A refusal ends the judging, except for a call: that stays in the history, so the remaining guards still clean
+ * its arguments.
  */
 export async function judge(
   guards: readonly PlannedGuard[],
@@ -68,7 +68,7 @@ export async function judge(
 interface Judging {
   readonly subject: Subject;
   texts: readonly Text[];
-  /** The arguments that the texts were read in, and what they are now. */
+  /** The arguments that the texts come from, and the current ones. */
   base: unknown;
   args: unknown;
   rewritten: boolean;
@@ -132,8 +132,8 @@ function mediaOf({ message, result }: Subject): GuardSubject['media'] {
 type Part = Message['content'][number];
 
 /**
- * The context for a judge, under its own name and with the same state. Its model calls are not judged, or a guard that asks
- * a model would be asked about that answer, forever.
+ * The context for a judge, under its own name and with the same state. Its model calls aren't judged, or a guard that calls a
+ * model would judge its own answers forever.
  */
 function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   const fork =
@@ -155,8 +155,8 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
 }
 
 /**
- * The message of an error, for notes, events and log lines. It may quote what guards remove elsewhere, so if a guard finds
- * something in it, or has a judge and can't say at once, only the kind of the error is told.
+ * The message of an error, for notes, events and logs. It may quote what guards remove, so if a guard finds something in it,
+ * or has a judge and can't answer synchronously, this returns only the kind of the error.
  */
 export function toldError(error: unknown, ctx: PublicContext): string {
   const own = internal(ctx);
@@ -174,8 +174,8 @@ export function toldError(error: unknown, ctx: PublicContext): string {
 }
 
 /**
- * Texts without what one guard found in them; the same list if it found nothing to take out. Quietly where only those who
- * watch would see them: then what was found is kept from them, and nothing else comes of it.
+ * Removes what one guard finds in texts; returns the same list if it found nothing to remove. `quiet`: only watchers would
+ * see the texts, so findings are removed but not reported.
  */
 export function redact(
   planned: PlannedGuard,
@@ -194,7 +194,7 @@ export function redact(
     if (spans.length === 0) return pieces;
     const denied = quiet ? quietly(planned) : tell(planned, point, spans, ctx, start);
     deny ??= denied;
-    // A call that is refused stays in the history, though not with what may not pass.
+    // A refused call stays in the history, but without what must not pass.
     const stays = planned.guard.action === 'warn' || (denied && point !== 'tool-args');
     return stays ? pieces : cut(pieces, text, spans, planned);
   });
@@ -205,7 +205,7 @@ function quietly(planned: PlannedGuard): Refusal | undefined {
   return refuses(planned) ? { reason: '', by: planned.name } : undefined;
 }
 
-/** Where the pieces of a text begin, but for the first. */
+/** Where the pieces of a text start, except the first. */
 function marksOf(pieces: Text): readonly number[] {
   if (pieces.length < 2) return NOTHING;
   let at = 0;
@@ -215,7 +215,7 @@ function marksOf(pieces: Text): readonly number[] {
   });
 }
 
-/** The pieces of a text without its spans. What stands for a span stands where the span begins. */
+/** Cuts spans out of the pieces of a text. A replacement goes where its span starts. */
 function cut(pieces: Text, text: string, spans: readonly Span[], planned: PlannedGuard): Text {
   let next = 0;
   let start = 0;
@@ -241,7 +241,7 @@ export function spansOf(
   from: number,
   context: Context,
 ): readonly Span[] {
-  // What it does with the context counts as its own.
+  // What the guard does with the context is attributed to it.
   const { _position: position } = context;
   context._position = planned.position;
   try {
@@ -251,7 +251,7 @@ export function spansOf(
   }
 }
 
-/** A guard that fails open is skipped; otherwise its error becomes GUARD_FAILED, which no retry can get past. */
+/** Skips a guard that fails open. Otherwise throws GUARD_FAILED, which no retry gets past. */
 export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context): void {
   const { name, open } = planned;
   if (isControl(error)) {
@@ -262,7 +262,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
     return;
   }
-  // The error may quote what was judged, so only the caller gets it, as the cause.
+  // The error may quote what was judged, so it is only attached as the cause, for the caller.
   const why = error instanceof WrongReturn ? `: ${error.told}` : '.';
   const told = `Guard "${name}" failed, so nothing more was released${why}`;
   const failure = new AlliumError('GUARD_FAILED', told, { cause: error });
@@ -272,7 +272,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
   throw failure;
 }
 
-/** A guard that broke ends the run, even if a layer swallows its error or retries. In an abandoned attempt it doesn't count. */
+/** Latches errors: a broken guard ends the run, even if a layer swallows the error or retries. Abandoned attempts don't count. */
 export function latching<T>(ctx: Context, work: () => T): T {
   const latch = (error: unknown): never => {
     ctx._latch(error, attribution(error)?.middleware);

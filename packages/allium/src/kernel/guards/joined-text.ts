@@ -1,21 +1,22 @@
-/** All text of one kind in a response that streams. Readers join its blocks, so guards judge them as one text. */
+/** All text of one kind in a streaming response. Readers join its blocks, so guards judge them as one text. */
+
 import type { SpanStage } from './redact-stream.js';
 
-/** Makes the stages of the guards, in order: each hands on to the one after it, the last one to what is given here. */
+/** Makes one stage per guard, in order. Each passes text on to the next, and the last one to `out`. */
 export type MakeStages = (out: (text: string) => void, outNext: () => void) => SpanStage[];
 
 export class JoinedText {
-  /** Its blocks, by their place in the content. */
+  /** Indices of its blocks in the content. */
   readonly blocks: number[] = [];
-  /** By block: what has been released. */
+  /** By block: the released text. */
   readonly safe: string[] = [];
-  /** By block: what waits, for the end of the response or of the blocks before it. */
+  /** By block: text that waits for the end of the response or of earlier blocks. */
   readonly held: string[] = [];
   private readonly ended: boolean[] = [];
   /** The block whose text is being judged, and the one whose text is being released. */
   private judged = 0;
   private shown = 0;
-  /** Undefined when all of it has to be complete first. */
+  /** Undefined if guards need the complete text. */
   private readonly stages: SpanStage[] | undefined;
 
   constructor(
@@ -32,18 +33,18 @@ export class JoinedText {
     return this.stages === undefined;
   }
 
-  /** A piece of the block at this place in the content. */
+  /** Adds a piece of the block with this index. */
   push(block: number, text: string): void {
     const last = this.blocks.length - 1;
     const i = this.blocks[last] === block ? last : this.placeOf(block);
     if (this.stages === undefined) this.held[i] += text;
-    // Nobody judges it, so nothing has to be in order.
+    // No guard judges it, so the order doesn't matter.
     else if (this.stages.length === 0) this.release(i, text);
     else if (i === this.judged) this.stages[0]!.push(text);
     else this.held[i] += text;
   }
 
-  /** No more text of a block comes. Its end is held back all the same: the next block may go on with it. */
+  /** A block is complete. Its end is still held back: a match may continue in the next block. */
   close(block: number): void {
     const i = this.blocks.indexOf(block);
     if (i < 0) return;
@@ -51,7 +52,7 @@ export class JoinedText {
     this.goOn();
   }
 
-  /** Lets go of what is final by now. */
+  /** Releases what is final by now. */
   settle(): void {
     for (const stage of this.stages ?? []) stage.settle();
   }
@@ -63,7 +64,7 @@ export class JoinedText {
     for (const stage of this.stages ?? []) stage.end();
   }
 
-  /** What is left of a block that was held to the end. */
+  /** Releases text of a block. */
   release(i: number, text: string): void {
     this.safe[i] += text;
     if (text !== '') this.released(this.blocks[i]!, text);
@@ -80,7 +81,7 @@ export class JoinedText {
     return i;
   }
 
-  /** The next block is judged when the one before it is complete: only then is known what stands before its text. */
+  /** The next block is judged once the one before it is complete, because guards see the text before it as context. */
   private goOn(): void {
     const first = this.stages?.[0];
     if (first === undefined) return;

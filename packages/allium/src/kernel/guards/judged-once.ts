@@ -1,18 +1,16 @@
-/** Verdicts that several attempts want to know, asked for once. */
+/** Asks guards once, however many attempts need the verdict. */
+
 import type { Context } from '../context/context.js';
 import { controlKind } from '../protocol/signals.js';
 
-/** A map, weak or not. */
+/** A Map or WeakMap. */
 interface Known<K, T> {
   get(key: K): Promise<T> | undefined;
   set(key: K, judged: Promise<T>): unknown;
   delete(key: K): unknown;
 }
 
-/**
- * What was said about `key`, or what `judge` says: asked for once, however many attempts want to know. An attempt that
- * is given up takes its own verdicts with it.
- */
+/** Returns the known verdict about `key`, or asks `judge`. Verdicts of an abandoned attempt are dropped. */
 export function judgedOnce<K, T>(
   known: Known<K, T>,
   key: K,
@@ -23,7 +21,7 @@ export function judgedOnce<K, T>(
   if (before)
     return before.catch((error) => {
       if (controlKind(error) !== 'abort' || ctx._scope.aborted) throw error;
-      // It was another attempt that was given up: this one asks for itself.
+      // Another attempt was abandoned, so this one asks again.
       return judgedOnce(known, key, ctx, judge);
     });
   const judged = judge();

@@ -1,51 +1,50 @@
-/** Cuts spans out of text while it streams, holding back as much as a match could still need. */
+/** Cuts spans out of streaming text, holding back as much as a match may still need. */
 
 import type { Span } from '../protocol/guard.js';
 import { spansAcross } from './guard-returns.js';
 
-/** How the stage asks about text, and what it does with what may pass. */
+/** How a stage finds spans, and where it sends the text that passes. */
 interface SpanStageOptions {
-  /** Characters that are held back. */
+  /** How many characters to hold back. */
   readonly hold: number;
-  /** Spans in the text, sorted and apart. */
+  /** Finds spans, sorted and not overlapping. */
   readonly find: (text: string, from: number) => readonly Span[];
   /**
-   * What stands where a span was; undefined leaves it. Called once per span, in order, when the span is final. Its place is
-   * the one in the whole text.
+   * The replacement for a span; undefined leaves it. Called once per span, in order, when the span is final. Positions are
+   * those in the whole text.
    */
   readonly replacement: (span: Span) => string | undefined;
   readonly out: (text: string) => void;
-  /** What goes out from now on belongs to the next block. */
+  /** Text that goes out from now on belongs to the next block. */
   readonly outNext: () => void;
 }
 
-/** Left context that is never forgotten even if searching from another place would give other spans: see `trim`. */
+/** When the left context is longer than this, `trim` drops some of it even if that changes the spans. */
 const CONTEXT_LIMIT = 65_536;
 
 /**
- * With a window of n characters a span is final when it ends at least n characters before the edge, or the text
- * has ended. What is released never ends inside a span or a surrogate pair, so any match of up to n characters is
- * caught for any chunking. Released text stays as left context, so that `\b` and look-behind see the same as they
- * would in the whole text. The text may be that of several blocks, one after the other: a match may begin in one and end
- * in another.
+ * With a window of n characters, a span is final once it ends at least n characters before the end of the buffer, or the text
+ * has ended. Text is never released in the middle of a span or a surrogate pair, so any match of up to n characters is caught
+ * for any chunking. Released text stays as left context, so that `\b` and look-behind work as in the whole text. The text may
+ * span several blocks: a match may start in one and end in another.
  */
 export class SpanStage {
-  /** Text is looked at in steps, not at every delta. */
+  /** Text is searched in steps, not at every delta. */
   private readonly step: number;
   private buffer = '';
-  /** How much of the text was forgotten before what is in the buffer. */
+  /** How many characters before the buffer were dropped. */
   private forgotten = 0;
-  /** Everything before this place has been released. */
+  /** Everything before this index has been released. */
   private from = 0;
-  /** The length at which to look again. */
+  /** The buffer length at which to search again. */
   private look: number;
-  /** What is on its way out. */
+  /** Text about to be released. */
   private out = '';
-  /** The length of context at which to forget some. */
+  /** The context length at which to drop some. */
   private full: number;
-  /** Places where text was once released: never inside a span. */
+  /** Indices up to which text was released at some time: never inside a span. */
   private cuts: number[] = [];
-  /** Places where blocks begin, but for the first; those before `passed` have been told. */
+  /** Indices where blocks start, except the first; `outNext` was called for those before `passed`. */
   private marks: number[] = [];
   private passed = 0;
 
@@ -60,7 +59,7 @@ export class SpanStage {
     if (this.buffer.length >= this.look) this.settle();
   }
 
-  /** What is pushed from now on belongs to the next block. */
+  /** Text pushed from now on belongs to the next block. */
   next(): void {
     this.marks.push(this.buffer.length);
   }
@@ -72,7 +71,7 @@ export class SpanStage {
     const spans = this.find(this.buffer, this.marks, this.from);
     this.release(spans, this.buffer.length - hold, false);
     if (this.from >= this.full) this.trim(spans);
-    // A long span that has not ended is looked at ever more rarely, so that the cost stays linear.
+    // A long span that hasn't ended is searched less and less often, so that the cost stays linear.
     const stuck = this.buffer.length - this.from - hold;
     this.look = this.buffer.length + Math.max(this.step, stuck >> 2);
   }
@@ -108,7 +107,7 @@ export class SpanStage {
       const replacement = this.options.replacement(moved(span, this.forgotten));
       if (replacement === undefined) continue;
       this.put(position, start);
-      // What stands for it stands where it began.
+      // The replacement goes where the span starts.
       this.pass(start);
       this.out += replacement;
       position = span.end;
@@ -121,7 +120,7 @@ export class SpanStage {
     this.flush();
   }
 
-  /** Text of the buffer goes out, in the blocks it belongs to. */
+  /** Releases text of the buffer, block by block. */
   private put(start: number, end: number): void {
     let at = start;
     while (at < end) {
@@ -132,7 +131,7 @@ export class SpanStage {
     }
   }
 
-  /** Tells of the blocks that begin at this place or before it. */
+  /** Announces the blocks that start at this index or before it. */
   private pass(place: number): void {
     for (; this.passed < this.marks.length && this.marks[this.passed]! <= place; this.passed++) {
       this.flush();
@@ -147,9 +146,9 @@ export class SpanStage {
   }
 
   /**
-   * Forgets context that is more than a window old. A search that begins elsewhere may find other spans (`aa` in a
-   * row of a's, or a look-behind that no longer sees what was there), so context goes only where both searches
-   * agree behind the first window; if they never do, it goes when it has become very long.
+   * Drops context that is more than a window old. A search from another start may find other spans (`aa` in a row of a's, or
+   * a look-behind that no longer sees its context), so it is only dropped if both searches agree after the first window, or
+   * if it has become very long.
    */
   private trim(spans: readonly Span[]): void {
     const { hold } = this.options;

@@ -1,4 +1,4 @@
-/** What comes of what a guard found: it is reported, and refused where the guard's action says so. */
+/** What happens when a guard finds something: it is reported, and refused if the guard's action says so. */
 
 import { type Context, ModelSeam } from '../context/context.js';
 import type { Finding, GuardPoint, GuardVerdict, Span } from '../protocol/guard.js';
@@ -8,11 +8,11 @@ import { type ControlSignal, RestartTurn, StopRun } from '../protocol/signals.js
 export interface Refusal {
   readonly reason: string;
   readonly by: string;
-  /** The model is told why, and asked again. */
+  /** Tell the model why and ask it again. */
   readonly feedback?: boolean;
 }
 
-/** Reports what was found, and returns the refusal where the guard refuses it; a stop is thrown. */
+/** Reports findings and returns the refusal, if the guard refuses. Throws for a stop. */
 export function tell(
   planned: PlannedGuard,
   point: GuardPoint,
@@ -25,7 +25,7 @@ export function tell(
   return undefined;
 }
 
-/** Tells observers, and notes, what a guard said. */
+/** Notes a verdict and reports it to observers. */
 export function report(
   { name: guard }: PlannedGuard,
   point: GuardPoint,
@@ -46,7 +46,7 @@ export function report(
   ctx._run.report(verdict, `${what} ${point}`);
 }
 
-/** What takes the place of something that was found and does not end the run. */
+/** The replacement for a span. */
 export function replaced({ guard: { replacement = '[redacted]' } }: PlannedGuard, span: Span): string {
   return span.replacement ?? replacement;
 }
@@ -56,7 +56,7 @@ export function refuses({ guard: { action } }: PlannedGuard): boolean {
   return action === 'block' || action === 'stop' || action === 'feedback';
 }
 
-/** A refusal, for a guard that may refuse; one that only warns reports. A stop is thrown. */
+/** Reports findings and returns the refusal. A guard that only warns returns none; a stop is thrown. */
 export function refuse(
   planned: PlannedGuard,
   point: GuardPoint,
@@ -79,7 +79,7 @@ export function refuse(
   return { reason: why ?? `Refused ${who}`, by: name, feedback: action === 'feedback' };
 }
 
-/** What a refusal of this guard means here. The model is asked again in its turn only, and not for ever. */
+/** What a refusal of this guard means here. `feedback` only works for the model's answer, and only `maxFeedback` times. */
 function actionOf({ action = 'block', maxFeedback = 2 }: Guard, { _call: call, _run: run }: Context) {
   if (action === 'redact') return 'block';
   if (action !== 'feedback') return action;
@@ -87,7 +87,7 @@ function actionOf({ action = 'block', maxFeedback = 2 }: Guard, { _call: call, _
   return isAnswer && run.open.feedback < maxFeedback ? 'feedback' : 'block';
 }
 
-/** A refusal as the signal that ends the run, or has the model asked again. Latched: no layer can swallow it. */
+/** Turns a refusal into the signal that ends the run, or asks the model again. It is latched, so no layer can swallow it. */
 export function stopFor({ reason, by, feedback }: Refusal, ctx: Context): ControlSignal {
   const signal = feedback ? new RestartTurn(undefined, [], { reason, by }) : new StopRun('guardrail', reason);
   ctx._latch(signal, by);

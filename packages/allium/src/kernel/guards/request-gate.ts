@@ -1,4 +1,4 @@
-/** Judges what is sent to the model, messages and system prompt: each once per run, so that a turn costs only what is new. */
+/** Judges the messages and system prompt sent to the model, each once per run, so that a turn only pays for what is new. */
 
 import type { ModelContext } from '../context/context.js';
 import { isWithheld } from '../journal/session-state.js';
@@ -10,15 +10,15 @@ import { stopFor } from './refusal.js';
 
 export class RequestGate {
   private readonly judged = new WeakMap<Message, Promise<Message>>();
-  /** The beginning of the history as it may be sent. */
+  /** The first messages of the history, as they may be sent. */
   private readonly kept: Message[] = [];
   private changed = false;
   /** The last system prompt. */
   private readonly prompts = new Map<string, Promise<string>>();
-  /** Some thinking was changed and may not be sent back. */
+  /** Some thinking was changed and must not be sent back. */
   withheld = false;
 
-  /** The first messages of the history; undefined when all of them may go as they are. */
+  /** The first messages of the history; undefined if all of them may be sent unchanged. */
   async history(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[] | undefined> {
     const start = this.kept.length;
     if (start < messages.length) {
@@ -42,7 +42,7 @@ export class RequestGate {
     });
   }
 
-  /** The system prompt, which is mostly the same from turn to turn: the last one is remembered. */
+  /** The system prompt. It rarely changes between turns, so the last one is remembered. */
   async prompt(given: string, ctx: ModelContext): Promise<string> {
     if (given === '') return given;
     if (!this.prompts.has(given)) this.prompts.clear();
@@ -57,7 +57,7 @@ export class RequestGate {
   }
 
   private one(message: Message, ctx: ModelContext): Promise<Message> {
-    // What a hook keeps and changes is looked at each time it is sent.
+    // A hook may still change it, so it is judged each time it is sent.
     if (!isFrozenMessage(message)) return this.judge(message, ctx);
     return judgedOnce(this.judged, message, ctx, () => this.judge(message, ctx));
   }

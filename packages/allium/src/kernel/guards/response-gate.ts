@@ -1,4 +1,4 @@
-/** Judges one response, piece by piece as it streams or whole. */
+/** Judges one response: piece by piece while it streams, or as a whole. */
 
 import type { Context } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
@@ -19,11 +19,11 @@ import { refuses, replaced, stopFor, tell } from './refusal.js';
 export interface JudgedContent {
   readonly content: ModelResponse['content'];
   readonly calls: CallVerdicts;
-  /** A judge wrote some of it anew. */
+  /** A judge rewrote some of it. */
   readonly rewritten: boolean;
 }
 
-/** Where the metadata of a part is searched. */
+/** The guard point at which the metadata of a part is searched. */
 const PART_POINT = {
   text: 'output',
   thinking: 'thinking',
@@ -32,7 +32,7 @@ const PART_POINT = {
   provider: 'output',
 } as const satisfies Record<AssistantContent['type'], GuardPoint>;
 
-/** Provider content of a response, with the texts in it. */
+/** The provider content of a response, with its texts. */
 function dataIn({ content }: ModelResponse) {
   return content.flatMap((part, index) => {
     const json = part.type === 'provider' ? asJson(readable(part).value) : undefined;
@@ -42,7 +42,7 @@ function dataIn({ content }: ModelResponse) {
 
 const NOTHING_SAID: Pick<JoinedText, 'blocks' | 'safe'> = { blocks: [], safe: [] };
 
-/** Text of the block at this place in the content. */
+/** The text of the block with this index in the content. */
 export interface BlockText {
   readonly block: number;
   readonly text: string;
@@ -57,7 +57,7 @@ export function guardsResponses(table: GuardTable): boolean {
   return POINTS.some((point) => table[point].length > 0);
 }
 
-/** Can text of this kind go out while it streams, or only when it is complete? */
+/** Can text of this kind be released while it streams? */
 function streamable(table: GuardTable, type: Kind): boolean {
   if (type === 'text' && table.final.length > 0) return false;
   return table[POINT_OF[type]].every(
@@ -65,47 +65,47 @@ function streamable(table: GuardTable, type: Kind): boolean {
   );
 }
 
-/** A guard objects to text while it streams. It only counts if the layers choose this response. */
+/** A guard objects to streaming text. It only counts if the layers choose this response. */
 export class Objection extends Error {}
 
-/** Throws refusals as control signals and broken guards as GUARD_FAILED. Both are latched at the end of the stream. */
+/** Throws refusals as control signals, and GUARD_FAILED for broken guards. Both are latched at the end of the stream. */
 export class ResponseGate {
   /** Verdicts about calls, for the tool phase. */
   private readonly calls: CallVerdicts = new Map();
   private rewritten = false;
-  /** The text of a judge that rewrote a response which had none. */
+  /** The text that a judge gave a response which had none. */
   private anew: string | undefined;
-  /** What is left of provider content that was judged with the text, by place. */
+  /** Provider content after judging it with the text, by index. */
   private readonly data = new Map<number, unknown>();
-  /** What is to be told of text that streamed, once it counts. */
+  /** Reports about streamed text, for when the response counts. */
   private untold: (() => void)[] = [];
-  /** What it says, and what it thinks. */
+  /** The text and the thinking. */
   private readonly said: { [K in Kind]?: JoinedText } = {};
   private readonly table: GuardTable;
 
   constructor(
     private readonly ctx: Context,
-    /** Layers may still replace the response: until its end an Objection is thrown and nothing is latched. */
+    /** Layers may still replace the response: until its end, refusals throw an Objection and nothing is latched. */
     private streaming: boolean,
-    /** Takes what leaves the ring while the response streams. */
+    /** Receives released text while the response streams. */
     private readonly released: (type: Kind, block: number, text: string) => void,
   ) {
     this.table = ctx.plan.guards;
   }
 
-  /** A piece of text or thinking of block `index`. */
+  /** Adds a piece of text or thinking of block `index`. */
   push(type: Kind, index: number, text: string): void {
     const joined = this.said[type] ?? this.open(type);
     joined.push(index, text);
   }
 
-  /** No more text of a block comes. */
+  /** A block is complete. */
   close(index: number): void {
     this.said.text?.close(index);
     this.said.thinking?.close(index);
   }
 
-  /** The text that has been released, by block, after letting go of what is final by now. */
+  /** Releases what is final and returns the text released so far, by block. */
   settled(): readonly BlockText[] {
     this.streaming = false;
     this.tellAll();
@@ -115,7 +115,7 @@ export class ResponseGate {
     return blocks.map((block, i) => ({ block, text: safe[i]! }));
   }
 
-  /** The stream is complete: flushes, judges what had to wait, and returns what may be seen. */
+  /** The stream is complete: judges everything that was held back, and returns the content that may be shown. */
   async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
     this.streaming = false;
     this.tellAll();
@@ -156,7 +156,7 @@ export class ResponseGate {
     return part.type === 'text' ? { ...withoutMetadata(part), text } : withheldThinking(part, text);
   }
 
-  /** The model also makes up ids, and sometimes names of tools. A call without an id gets another one. */
+  /** Models make up ids, and sometimes tool names, so these are judged too. A call without an id gets a new one later. */
   private named(call: ToolCall): ToolCall {
     const { ctx } = this;
     if (this.table['tool-args'].length === 0) return call;
@@ -169,7 +169,7 @@ export class ResponseGate {
     return id === call.id && name === call.name ? call : { ...call, id, name };
   }
 
-  /** What a provider returned beside text. It is searched like text. */
+  /** Provider content, searched like text. */
   private seenData(found: ProviderContent, index: number, ctx: Context): AssistantContent {
     if (this.data.has(index)) return { ...withoutMetadata(found), value: this.data.get(index) };
     const part = readable(found);
@@ -189,7 +189,7 @@ export class ResponseGate {
     return joined;
   }
 
-  /** From the last guard to the first: each hands on to the one after it. */
+  /** Built from the last guard to the first: each passes text on to the next. */
   private stages(point: GuardPoint, out: (text: string) => void, outNext: () => void): SpanStage[] {
     const stages: SpanStage[] = [];
     for (const planned of this.table[point].toReversed()) {
@@ -243,7 +243,7 @@ export class ResponseGate {
     });
   }
 
-  /** Text that no window covers: all guards see the whole of it. */
+  /** Judges text that couldn't stream: all guards see the whole of it. */
   private async judgeHeld(response: ModelResponse, type: Kind, ctx: Context): Promise<void> {
     const joined = this.said[type] ?? this.open(type);
     if (!joined.isHeld) return;
@@ -263,7 +263,7 @@ export class ResponseGate {
       if (judged.deny) throw stopFor(judged.deny, ctx);
       texts = judged.texts;
       this.rewritten ||= judged.rewritten;
-      // There is no text it could stand in for.
+      // There is no text to replace.
       if (judged.rewritten && said.length === 0) this.anew = texts.flat().join('');
     }
     for (const [i, text] of said.length > 0 ? texts[0]!.entries() : []) joined.release(i, text);
@@ -304,7 +304,7 @@ export async function guardResponse(response: ModelResponse, ctx: Context): Prom
   return gate.end(response);
 }
 
-/** The response as it may be seen. */
+/** The response as it may be shown. */
 export function asJudged(response: ModelResponse, judged: JudgedContent, ctx: Context): ModelResponse {
   if (judged.content === response.content && response.metadata === undefined) return response;
   return latching(ctx, () => withContent(POINTS, response, judged, ctx));

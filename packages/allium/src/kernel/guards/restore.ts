@@ -1,6 +1,6 @@
 /**
- * Originals for placeholders: what a guard took out of a conversation is given back to those who may have it, tools and
- * whoever reads the answer. History, journal, observers and models keep the placeholders.
+ * Restores the originals of placeholders for tools and for readers of the answer. History, journal, observers and models keep
+ * the placeholders.
  */
 
 import type { Context, ToolContext } from '../context/context.js';
@@ -10,19 +10,19 @@ import type { Plan, PlannedGuard, RestoreContext } from '../protocol/middleware.
 import { merged, normalise } from './guard-returns.js';
 import { skipOrThrow } from './guards.js';
 
-/** The arguments that a tool is called with; the same value if nothing in it is a placeholder. */
+/** The arguments for the tool, with originals; the same value if it has no placeholders. */
 export function originalArguments(ctx: ToolContext, raw: unknown = ctx._input.raw): unknown {
   const { restores } = ctx.plan;
   if (restores.length === 0) return raw;
   return restoredValue(restores, raw, { for: 'tool', tool: ctx.tool!.name, context: ctx });
 }
 
-/** The guards that restore what the caller of a run reads. */
+/** The guards that restore the answer for the caller of a run. */
 export function answerRestorers({ restores }: Plan): readonly PlannedGuard[] {
   return restores.filter(({ guard }) => guard.restore!.answer);
 }
 
-/** A JSON value with the originals of its placeholders. What is no JSON stays as it is. */
+/** A JSON value with the originals of its placeholders. Other values stay as they are. */
 export function restoredValue<T>(guards: readonly PlannedGuard[], value: T, to: To): T {
   const texts = textsIn(asJson(value));
   const originals = texts.map((text) => restoredText(guards, text, to));
@@ -39,7 +39,7 @@ export function restoredText(guards: readonly PlannedGuard[], text: string, to: 
   return at === 0 ? text : out + text.slice(at);
 }
 
-/** Where placeholders stand in a text, with their originals. */
+/** Finds placeholders in a text, with their originals. */
 export function placeholders(guards: readonly PlannedGuard[], text: string, to: To): readonly Span[] {
   const found = guards.flatMap((planned) => placeholdersOf(planned, text, to));
   return guards.length === 1 ? found : merged(found);

@@ -1,4 +1,4 @@
-/** What is told beside messages, without what guards find in it: why runs end, custom events, output, errors. */
+/** Removes what guards find in everything besides messages: stop reasons, custom events, output, errors. */
 
 import { RunContext } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
@@ -14,8 +14,8 @@ import { redactTexts } from './content-guards.js';
 import { toldError } from './guards.js';
 
 /**
- * The value without what guards of these points find in it; undefined if one of them refuses it. No judge is asked, since
- * this is told at once. `by`: the guard that said it itself, which is not asked.
+ * The value without what guards of these points find in it; undefined if one of them refuses it. Judges aren't asked, because
+ * this is synchronous. `by`: the guard that wrote it, which isn't asked.
  */
 export function toldBeside<T>(
   given: T,
@@ -43,12 +43,12 @@ export function toldBeside<T>(
   return value as T;
 }
 
-/** Structured output is an answer, whatever it was made from. What a schema made that is no JSON cannot be searched. */
+/** Structured output is an answer, so it is searched like one. Values that aren't JSON can't be searched. */
 export function toldOutput(output: unknown, run: RunPort): unknown {
   return isJson(output) ? toldBeside(output, run, undefined, ['output', 'final']) : output;
 }
 
-/** Why a run ended, as it is told and journaled. */
+/** The stop of a run, as it is shown and journaled. */
 export function toldStop<S extends Stop>(stop: S, run: RunPort): S {
   if (stop.message === undefined) return stop;
   const message = toldBeside(stop.message, run, stop.by);
@@ -59,7 +59,7 @@ export function toldStop<S extends Stop>(stop: S, run: RunPort): S {
 
 const MAX_CAUSES = 8;
 
-/** May the error be shown as it is? Its stack, its causes and what else it carries may quote what guards remove. */
+/** May the error be shown as it is? Its stack, causes and fields may quote what guards remove. */
 export function isTellable(error: unknown, ctx: PublicContext): boolean {
   const guarded = Object.values(ctx.plan.guards).some((guards) => guards.length > 0);
   if (!guarded) return true;
@@ -70,7 +70,7 @@ export function isTellable(error: unknown, ctx: PublicContext): boolean {
   }
 }
 
-/** The frames of the stack of an error, without its message; empty if there are none, or guards object to them. */
+/** The stack frames of an error, without its message; empty if there are none or a guard objects. */
 export function toldFrames(error: unknown, ctx: PublicContext): string {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || !isTellable(error, ctx)) return '';
   const from = error.stack.indexOf('\n    at ');

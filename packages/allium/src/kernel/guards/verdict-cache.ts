@@ -1,6 +1,6 @@
 /**
  * Remembers the verdicts of a model or tool call, so that nothing is judged twice, and gives sinks the guarded view. Kept
- * per call, because the same object may pass as the answer to one call and not to another.
+ * per call, because the same object may pass as the answer to one call but not to another.
  */
 
 import type { Context, LayerContext, ModelContext, SeamCall, ToolContext } from '../context/context.js';
@@ -16,15 +16,15 @@ import { RequestGate } from './request-gate.js';
 import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
 
 export class Judgements {
-  /** What transforms made of responses, by the content they were made from. */
+  /** Transformed responses, by their original content. */
   stages: WeakMap<ModelResponse['content'], Stage> | undefined;
   private gate: RequestGate | undefined;
-  /** In which call a result has passed the guards. Made on first use. */
+  /** The call in which a result passed the guards. Made on first use. */
   private passed: WeakMap<ToolResult, SeamCall> | undefined;
 
   constructor(private readonly run: RunPort) {}
 
-  /** Remembers what of the history the guards of requests have judged. */
+  /** Judges requests, and remembers which messages have been judged. */
   get requestGate(): RequestGate {
     this.gate ??= new RequestGate();
     return this.gate;
@@ -76,7 +76,7 @@ export class Judgements {
     return { response: asJudged(response, judged, ctx), calls: judged.calls };
   }
 
-  /** What guards left of a response need not be judged again. */
+  /** Remembers a judged response, so that it isn't judged again. */
   remember(judged: JudgedContent, call: SeamCall): void {
     judgedIn(call).set(judged.content, Promise.resolve(judged));
   }
@@ -94,7 +94,7 @@ export class Judgements {
     );
   }
 
-  /** Judges what a hook made of a result, before a sink is given it; undefined where it has passed. */
+  /** Judges a result that a hook changed, before a sink gets it. Undefined if it has passed already. */
   patched(ctx: ToolContext): Promise<void> | undefined {
     const { result, _call: call } = ctx;
     if (this.run.plan.guards['tool-result'].length === 0 || this.hasPassed(result!, call)) return undefined;
@@ -103,12 +103,12 @@ export class Judgements {
     });
   }
 
-  /** Has a layer assigned arguments that nobody has judged yet? Those are kept from a sink. */
+  /** Has a layer assigned arguments that no guard has judged yet? A sink must not see those. */
   hides(ctx: LayerContext): ctx is ToolContext {
     return ctx.seam === 'tool' && ctx._input.assigned && this.run.plan.guards['tool-args'].length > 0;
   }
 
-  /** Cleans what a layer assigned before a sink sees it. Whether the call may happen is asked where the tool is called. */
+  /** Cleans assigned arguments before a sink sees them. Whether the call may run is decided where the tool is called. */
   async assigned(ctx: ToolContext): Promise<void> {
     const given = JSON.stringify(ctx._input.raw) ?? 'null';
     const toolCall = { ...ctx.toolCall, arguments: given };
@@ -120,12 +120,12 @@ export class Judgements {
     judgedIn(ctx._call).set(ctx._input.raw, Promise.resolve(said));
   }
 
-  /** What guards said of arguments before they were cleaned: they could not say it again. */
+  /** What guards said about arguments before cleaning them. Asked again, they would find nothing. */
   async saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined> {
     return ctx._call.judged?.get(raw);
   }
 
-  /** Is this what the guards left of a result of this call? */
+  /** Has this result passed the guards in this call? */
   hasPassed(result: ToolResult, call: SeamCall): boolean {
     return this.passed?.get(result) === call;
   }

@@ -1,4 +1,4 @@
-/** Answers to questions: whether they are valid, and whether they still count. */
+/** Checks answers to questions: whether they are valid, and whether they still count. */
 
 import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
@@ -63,10 +63,10 @@ export function ownDecisions(given: Readonly<Record<string, Decision>>): Record<
   return Object.fromEntries(Object.entries(given).map(([id, decision]) => [id, ownDecision(id, decision)]));
 }
 
-/** Throws unless the answer is for what was asked, of a type that it takes, and in time. `relayed`: to a sub-agent. */
+/** Throws unless the answer is for what was asked, of an accepted type, and in time. `relayed`: to a sub-agent. */
 export function checkFits(request: PendingRequest, decision: Decision, now: number, relayed = false): void {
   const { hash } = decision;
-  // In the session of the caller, the answer was checked. If it was refused or came too late there, that is a rejection here.
+  // The caller's session has checked it. If it was refused or too late there, it is a rejection here.
   if (!relayed || decision.type !== 'reject') checkTaken(request, decision);
   if (decision.type === 'approve' && decision.remember && request.kind !== 'ask')
     throw new AlliumError(
@@ -77,7 +77,7 @@ export function checkFits(request: PendingRequest, decision: Decision, now: numb
   if (hash !== undefined && hash !== request.hash) {
     throw new AlliumError(
       'REQUEST_MISMATCH',
-      `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer it anew.`,
+      `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer that.`,
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);

@@ -1,4 +1,4 @@
-/** A question of a sub-agent can be answered in its session and in those of its callers. The first answer counts. */
+/** A sub-agent's question can be answered in its own session or in a caller's. Makes sure the first answer counts. */
 
 import { catchUp, SessionState } from '../journal/session-state.js';
 import { parentOf } from '../journal/store-kit.js';
@@ -8,8 +8,8 @@ import { posted } from './inbox.js';
 import { post } from './posting.js';
 
 /**
- * Before a question is answered in the session of a caller, the sessions further in are told, so that what is posted
- * there from now on comes too late. Throws if somebody was faster there.
+ * Called before a question is answered in a caller's session: claims it in the sessions further in, so that later answers
+ * there don't count. Throws if somebody has answered there already.
  */
 export async function claim(store: Store, sessionId: string, request: PendingRequest): Promise<void> {
   for (const { at, requestId } of placesOf(sessionId, request)) {
@@ -25,7 +25,7 @@ export async function claim(store: Store, sessionId: string, request: PendingReq
   }
 }
 
-/** The sessions below this one that have the question, from the outside in, and its id in each. */
+/** The sessions below this one that have the question, outermost first, and its id in each. */
 export function placesOf(
   sessionId: string,
   { id, from }: PendingRequest,
@@ -38,14 +38,14 @@ export function placesOf(
   let outer = sessionId;
   let requestId = id;
   return sessions.map((at) => {
-    // The id begins with the place of the sub-agent, which is also the end of its session id.
+    // The id starts with the place of the sub-agent, which is also the end of its session id.
     requestId = requestId.slice(at.slice(outer.length).replace(/~\d+$/, '').length);
     outer = at;
     return { at, requestId };
   });
 }
 
-/** Is it being answered in the session of a caller? */
+/** Is it being answered in a caller's session? */
 export function isClaimed(items: readonly Posted[], requestId: string): boolean {
   return items.some(({ item }) => item.type === 'claim' && item.requestId === requestId);
 }

@@ -10,11 +10,11 @@ import type { PendingInput } from './pending-input.js';
 export interface InboxRun extends LiveRun {
   readonly queue: QueueModes;
   readonly store: BoundedStore;
-  /** What nobody had taken over when the inbox was last looked at. */
+  /** What was left in the inbox when it was last read. */
   posted: readonly Posted[];
-  /** What guards left of the options of middleware. */
+  /** The options of middleware, as guards left them. */
   options: DeclaredOptions;
-  /** The input, while guards judge it beside the first model call. */
+  /** The input, while guards judge it in parallel to the first model call. */
   pendingInput: PendingInput | undefined;
   messageId(number: number): string;
   /** Writes entries together with the state changes that wait. `how`: see `Journal`. */

@@ -1,4 +1,4 @@
-/** What was posted to a session while it runs, by other processes or by other code of this one. */
+/** Takes in what other code or other processes posted to a session. */
 
 import { RunContext } from '../context/context.js';
 import { unjudged } from '../guards/content-guards.js';
@@ -13,7 +13,7 @@ import { type Answer, firstAnswers } from './answers.js';
 import type { InboxRun } from './inbox-run.js';
 import { tellRefusal } from './incoming.js';
 
-/** Messages that are due, answers to open questions by request id, and the entries to be written together with them. */
+/** Messages that are due, answers by request id, and the entries to write together with them. */
 export interface Due {
   readonly messages: readonly PostedMessage[];
   readonly answers: ReadonlyMap<string, Answer>;
@@ -22,10 +22,10 @@ export interface Due {
 
 export type InboxEntry = EntryBody & { readonly type: 'inbox' };
 
-/** Which messages are due: steering before every turn, follow-ups (`all`) when nothing else is left to do. */
+/** Which messages are due: steering before every turn, follow-ups too (`all`) when nothing else is left to do. */
 export type Wanted = 'steer' | 'all' | 'none';
 
-/** A message that waits in the inbox of a session, as it was posted. Nobody has judged it yet. */
+/** A waiting message in the inbox of a session, as posted. No guard has judged it yet. */
 export interface QueuedMessage {
   /** For `session.removeQueued(id)`. */
   readonly id: string;
@@ -34,8 +34,8 @@ export interface QueuedMessage {
 }
 
 /**
- * Takes over what was posted; nothing is gone before the entries are written. A cancel aborts the run, unless it was
- * posted before the run began (`begins`). If the store fails here, the run fails as if it couldn't write.
+ * Takes items out of the inbox; nothing is lost before the entries are written. A cancel aborts the run, unless it was posted
+ * before the run started (`begins`). If the store fails here, the run fails as if it couldn't write.
  */
 export function drain(run: InboxRun, wanted: Wanted, begins = false): Awaitable<Due | undefined> {
   try {
@@ -49,12 +49,12 @@ export function drain(run: InboxRun, wanted: Wanted, begins = false): Awaitable<
   }
 }
 
-/** The same for those who only look. */
+/** What is in the inbox, without taking anything. */
 export async function posted(store: Store, state: SessionState): Promise<readonly Posted[]> {
   return left(await store.take(state.sessionId, forgotten(state)), state);
 }
 
-/** The entry that takes over the answers to these questions and what was revoked, and leaves everything else in the inbox. */
+/** The entry that takes out the answers to these questions and the revocations, and leaves everything else. */
 export function tookAnswers(
   found: readonly Posted[],
   questions: { has(requestId: string): boolean },
@@ -80,13 +80,13 @@ function inboxEntry(cursor: number, waiting: readonly Posted[], revoked: readonl
   };
 }
 
-/** The messages among them, steering and follow-ups in the order they were posted. */
+/** The waiting messages, in the order they were posted. */
 export async function queued(store: Store, state: SessionState): Promise<readonly QueuedMessage[]> {
   const found = await posted(store, state);
   return messagesIn(found).map(({ n, item: { type: kind, message } }) => ({ id: String(n), kind, message }));
 }
 
-/** Messages that stay in the inbox, for the result. Nobody has judged them yet, so guards hide what they can. */
+/** Messages that stay in the inbox, for the result. They aren't judged yet, so guards remove what `find` finds. */
 export function queuedIn(run: InboxRun): readonly Message[] {
   const { posted, state } = run;
   if (posted.length === 0) return NOTHING;
@@ -96,12 +96,12 @@ export function queuedIn(run: InboxRun): readonly Message[] {
   );
 }
 
-/** Everything up to here is taken over, so the store need not keep it. */
+/** Everything up to this number has been taken, so the store may forget it. */
 function forgotten({ inboxCursor, waits }: SessionState): number {
   return waits.length === 0 ? inboxCursor : waits[0]! - 1;
 }
 
-/** What nobody has taken over. Items after one that waits stay in the inbox even if they were taken. */
+/** The items that no run has taken. A store also returns taken items if an earlier one still waits. */
 function left(taken: readonly Posted[], { inboxCursor, waits }: SessionState): readonly Posted[] {
   if (!Array.isArray(taken)) throw storeAnswered('take', taken, 'a list of items');
   if (taken.length === 0) return taken;
@@ -131,7 +131,7 @@ function lackIn({ item }: PostedMessage): string | undefined {
   return lackOf(item.message, 'user', 'assistant', 'tool');
 }
 
-/** Tells about invalid messages, once: those that aren't taken are found again with every look. */
+/** Reports invalid messages, once each: those that aren't taken appear in every read. */
 function tellUnfit(run: InboxRun, found: readonly Posted[]): void {
   const seen = run.posted.at(-1)?.n ?? 0;
   for (const one of found) {
@@ -164,7 +164,7 @@ function sort(run: InboxRun, taken: readonly Posted[], wanted: Wanted, begins: b
   return { messages: ready, answers, entries: [inboxEntry(cursor, stays, revoked)] };
 }
 
-/** Steering comes first; follow-ups are due when there is none. */
+/** Steering comes first; follow-ups are due if there is none. */
 function dueOf(
   waiting: readonly PostedMessage[],
   wanted: Wanted,

@@ -1,4 +1,4 @@
-/** Messages on their way into the history: from outside through guards and `acceptMessage`, or from middleware. */
+/** Takes messages into the history: from outside, through guards and `acceptMessage`, or from middleware. */
 
 import type { Overlay } from '../context/cells.js';
 import { RunContext, type Taken } from '../context/context.js';
@@ -25,30 +25,30 @@ import type { Due, InboxEntry, PostedMessage } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';
 import { PendingInput } from './pending-input.js';
 
-/** Why a message from outside isn't let in, and who says so. */
+/** Why a message from outside was refused, and by whom. */
 export interface Refusal {
   readonly reason: string;
   readonly by: string;
 }
 
-/** A message as guards and hooks leave it. What they wrote to their cells counts once the message is taken in. */
+/** A message as guards and hooks left it. Their writes to cells count once the message is taken in. */
 export interface Admission {
   readonly message: Message;
   readonly written?: Overlay | undefined;
 }
 
-/** Takes in what a run was started with. All of it, or the run stops. */
+/** Takes in the input of a run: all of it, or the run stops. */
 export function acceptInput(
   run: InboxRun,
   ctx: RunContext,
   entries: readonly EntryBody[] = [],
 ): Awaitable<void> {
   const { input, _taken: taken } = ctx;
-  // Run layers may have assigned it; otherwise it was checked when it came in.
+  // Run layers may have assigned it. Otherwise it was checked before.
   const given = run.plan.layers.run.length === 0 ? input : checkAssigned(input);
   if (!judgesMessages(run.plan)) return appendInput(run, given, entries, taken);
   return judgeInput(run, given, entries, taken).catch((error) => {
-    // If it is refused, nobody gets to see anything of it afterwards.
+    // If it is refused, nobody may see it afterwards.
     if (taken) taken.input = [];
     throw error;
   });
@@ -76,7 +76,7 @@ async function judgeInput(
       throw error;
     }
   });
-  // What was taken from the inbox is written with the input, and the inbox is looked at again soon.
+  // Inbox entries are written with the input, and the inbox is read again soon.
   if (entries.length > 0) await run.pendingInput.allowed();
 }
 
@@ -120,8 +120,8 @@ function appendInput(
 }
 
 /**
- * Takes in steering and follow-ups, and returns how many got in. Refused ones are taken from the inbox and left out,
- * visibly. So is one that stops or fails the run, or it would stop every later run too; those after it go on waiting.
+ * Takes in steering and follow-ups, and returns how many. Refused ones leave the inbox and are reported. So does one that
+ * stops or fails the run, or it would stop every later run too; those after it keep waiting.
  */
 export async function acceptQueued(run: InboxRun, { messages, entries }: Due): Promise<number> {
   let [entry] = entries;
@@ -136,7 +136,7 @@ export async function acceptQueued(run: InboxRun, { messages, entries }: Due): P
       if ('message' in answer) accepted.push(answer);
       else refused.push({ n, ...answer });
     } catch (error) {
-      // The message isn't to blame.
+      // Not the message's fault.
       if (run.scope.aborted || isKernelStop(error)) throw error;
       ended = { error };
       refused.push({ n, ...refusalOf(run, error) });
@@ -161,7 +161,7 @@ async function admitted(
   return problem ? { reason: problem, by: 'kernel' } : answer;
 }
 
-/** Who stopped or failed the run because of a message, and why, without quoting what a guard removes. */
+/** Who stopped or failed the run because of a message, and why, without what guards remove. */
 function refusalOf(run: InboxRun, error: unknown): Refusal {
   const { call } = run;
   const by = call.latched === error ? call.latchedBy : call.raisedBy(error)?.middleware;
@@ -184,7 +184,7 @@ export function judgesMessages({ guards, rules: planned }: Plan): boolean {
   return guards.input.length > 0 || planned.acceptMessage.length > 0;
 }
 
-/** The messages, for the append that comes next. What hooks wrote about them goes into the same append. */
+/** The messages for the next append. What hooks wrote to cells goes into the same append. */
 function takenIn(run: InboxRun, admitted: readonly Admission[]): readonly Message[] {
   return admitted.map(({ message, written }) => {
     if (written) run.cells.stage(written);
@@ -192,7 +192,7 @@ function takenIn(run: InboxRun, admitted: readonly Admission[]): readonly Messag
   });
 }
 
-/** Guards and `acceptMessage` about one message from outside. `before`: what was written about the one before it. */
+/** Runs guards and `acceptMessage` on one message from outside. `before`: cell writes about the previous message. */
 export async function judge(
   run: InboxRun,
   message: Message,
@@ -213,7 +213,7 @@ export async function judge(
   if (planned.acceptMessage.length > 0) {
     const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
     if ('block' in answer) return { reason: answer.block, by: answer.by };
-    // What a hook puts in is judged like what came from outside.
+    // A message that a hook changed is judged like one from outside.
     if (answer.message !== current && guards.length > 0) {
       const { owner, deny } = await judgeMessage('input', answer.message, ctx, guards);
       if (deny) return deny;
@@ -223,10 +223,7 @@ export async function judge(
   return { message: current, written: ctx._state };
 }
 
-/**
- * Messages of middleware as the input guards leave them, because they may quote anything. A refused one is left out,
- * visibly.
- */
+/** Judges messages of middleware like input, because they may quote anything. Refused ones are left out and reported. */
 export async function judgeInjected(
   run: InboxRun,
   given: readonly rules.Injected[],
@@ -243,8 +240,8 @@ export async function judgeInjected(
 }
 
 /**
- * Judges the options of middleware as input, before any hook reads them: they come from outside and may become
- * messages. If one is refused, the run ends before its layers begin.
+ * Judges the options of middleware like input, before any hook reads them: they come from outside and may become messages.
+ * If one is refused, the run ends before its layers start.
  */
 export async function judgeOptions(run: InboxRun, ctx: RunContext): Promise<void> {
   const { input: guards } = run.plan.guards;
@@ -272,8 +269,8 @@ export function stamped(messages: readonly rules.Injected[]): readonly Message[]
 }
 
 /**
- * Appends all of them at once, with entries that must not be lost or repeated apart from them. `why`: what they count as.
- * Feedback follows an answer that had a number but is not journaled.
+ * Appends all messages at once, together with `entries`, so that a crash loses both or neither. `why`: what they count as.
+ * Feedback follows an answer that had a number but isn't journaled.
  */
 export function appendMessages(
   run: InboxRun,

@@ -1,4 +1,4 @@
-/** Judges what people answer, once, like anything from outside. It is journaled as guards and hooks leave it. */
+/** Judges people's answers once, like any input, and journals them as guards and hooks left them. */
 
 import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
@@ -17,13 +17,13 @@ export function isJudged(plan: Plan, decision: Decision): boolean {
   return saidIn(decision) !== undefined && judgesMessages(plan);
 }
 
-/** What is left of an answer. What hooks wrote to their cells goes into the same append. */
+/** An answer after judging. What hooks wrote to cells goes into the same append. */
 export interface Admitted {
   readonly decision: Decision;
   readonly written?: Overlay | undefined;
 }
 
-/** Judges an answer. `before`: what was written about one that is appended together with it. */
+/** Judges an answer. `before`: cell writes about an answer in the same append. */
 export async function admit(
   run: InboxRun,
   request: PendingRequest,
@@ -37,7 +37,7 @@ export async function admit(
   return { decision: admitted(given, judged), ...('message' in judged && { written: judged.written }) };
 }
 
-/** Edited arguments are judged here and once more before they run, like the model's after a resume. */
+/** Judges edited arguments. They are judged again before the call runs, like the model's after a resume. */
 async function admitEdit(
   run: InboxRun,
   { callId, toolName }: PendingRequest,
@@ -51,7 +51,7 @@ async function admitEdit(
   return kept === text ? given : { ...given, args: JSON.parse(kept) };
 }
 
-/** The words of the person who answered. */
+/** The text of an answer, if it has one. */
 function saidIn(decision: Decision): string | undefined {
   if (decision.type === 'respond') return decision.text;
   return decision.type === 'reject' ? decision.reason : undefined;
@@ -63,7 +63,7 @@ function admitted(given: Decision, judged: Admission | Refusal): Decision {
   return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
 }
 
-/** Takes answers out of the inbox and journals what is left of them in one append, so a crash loses none. */
+/** Takes answers out of the inbox and journals them in one append, so that a crash loses none. */
 export async function takeAnswers(run: InboxRun, due: Due): Promise<void> {
   const { runId, open } = run;
   const entries: EntryBody[] = [];
@@ -79,7 +79,7 @@ export async function takeAnswers(run: InboxRun, due: Due): Promise<void> {
 }
 
 /**
- * What a run takes over from the inbox when it goes to wait. Nothing is judged any more at that point, so if an answer
+ * The entries for answers that arrived while the run was being suspended. Nothing is judged any more at that point, so if one
  * must be judged, everything stays in the inbox.
  */
 export function leaveAnswers({ runId, plan }: InboxRun, due: Due | undefined): readonly EntryBody[] {

@@ -7,17 +7,17 @@ import type { InboxRun } from './inbox-run.js';
 
 interface Kept {
   readonly kept: readonly Message[];
-  /** Ids of the calls and results that were left out. */
+  /** Ids of the calls and results that were dropped. */
   readonly dropped: readonly string[];
 }
 
 /** Finds what is wrong with a request: ids of messages and calls. */
 type Problems = (messages: readonly Message[]) => readonly string[];
 
-/** Lists that were made or looked through here before. */
+/** Lists that were checked before. */
 const sound = new WeakSet<readonly Message[]>();
 
-/** A request as it may be sent. What had to be left out or put back is told, with those who caused it. */
+/** A valid request. What had to be dropped or put back is reported, with the middleware that caused it. */
 export function withoutOrphans(
   run: InboxRun,
   messages: readonly Message[],
@@ -40,13 +40,13 @@ export function withoutOrphans(
   return frozen;
 }
 
-/** A request that was cut in the middle of an exchange, with the question of that exchange before it. */
+/** If a request was cut in the middle of an exchange, puts the question of that exchange back in front. */
 function withQuestion(
   { history }: InboxRun,
   messages: readonly Message[],
   given: Message | undefined,
 ): readonly Message[] {
-  // If nothing is left, the question of what was there is used.
+  // If nothing is left, use the question of what was there.
   const first = messages[0] ?? given;
   if (first === undefined || first.role === 'user') return messages;
   const all = history.view();

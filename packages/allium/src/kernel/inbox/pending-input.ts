@@ -1,5 +1,5 @@
 /**
- * The input of a run that guards still judge, beside the first model call. Until they allow it, it is in no journal, and
+ * The input of a run while guards judge it in parallel to the first model call. Until they allow it, it isn't journaled, and
  * nothing of the answer is written, shown or run.
  */
 
@@ -20,7 +20,7 @@ export class PendingInput {
   private readonly verdict: Promise<void>;
   /** What the guards wrote to cells. */
   private readonly judged: Overlay[] = [];
-  /** Model calls that go with it. */
+  /** Model calls that depend on it. */
   private readonly calls: Scope[] = [];
 
   constructor(
@@ -35,21 +35,21 @@ export class PendingInput {
   ) {
     this.scope = new Scope(run.scope);
     this.verdict = this.judge(guards, take);
-    // Whoever has to know waits for it.
+    // Handled where `allowed()` is awaited.
     this.verdict.catch(() => {});
   }
 
-  /** Settles once the input is in the history; throws what the guards said instead. */
+  /** Resolves once the input is in the history; rejects if a guard refused it. */
   allowed(): Promise<void> {
     return this.verdict;
   }
 
-  /** The model call of this scope ends when the input is refused. */
+  /** Aborts this model call if the input is refused. */
   endsWith(call: Scope): void {
     this.calls.push(call);
   }
 
-  /** The turn failed. If the input is refused, that is why; otherwise it is taken in all the same. */
+  /** The turn failed with `error`. If the input is refused, the refusal counts instead; otherwise the input is still taken in. */
   async endedBy(error: unknown): Promise<unknown> {
     try {
       await this.verdict;
@@ -70,7 +70,7 @@ export class PendingInput {
       run.pendingInput = undefined;
     } catch (error) {
       for (const call of this.calls) call.abort(error);
-      // Guards that have not answered are not waited for.
+      // Don't wait for guards that haven't answered.
       this.scope.abort(error);
       throw error;
     }

@@ -1,4 +1,5 @@
-/** Posting to the inbox of a session, and hearing of it: at once in this process, with a look now and then in others. */
+/** Posts to the inbox of a session and watches it: listeners in this process hear at once, others poll. */
+
 import { BoundedStore } from '../journal/bounded-store.js';
 import type { Clock } from '../lib/clock.js';
 import { storeFailed } from '../lib/errors.js';
@@ -6,7 +7,7 @@ import type { Awaitable, InboxItem, Store } from '../protocol/store.js';
 
 type Listeners = Map<string, Set<() => unknown>>;
 
-/** By store and session: agents and Session objects that share a store hear of each other. */
+/** By store and session, so agents and Session objects that share a store hear each other. */
 const listening = new WeakMap<Store, Listeners>();
 
 export async function post(store: Store, sessionId: string, item: InboxItem): Promise<void> {
@@ -23,19 +24,19 @@ export async function reached<T>(ask: () => Awaitable<T>): Promise<T> {
   }
 }
 
-/** How often the inbox is looked at for what other processes post. */
+/** How often to check for posts of other processes. */
 const LOOK_MS = 250;
 
 /**
- * Calls `look` now, after every post in this process, and every 250 ms; one look at a time, however slow the store is.
- * Returns what ends it.
+ * Calls `look` now, after every post in this process, and every 250 ms; one call at a time, however slow the store is. The
+ * returned function stops it.
  */
 export function watchInbox(
   { store, sessionId, clock }: { readonly store: Store; readonly sessionId: string; readonly clock: Clock },
   look: () => Promise<void>,
 ): () => void {
   let isLooking = false;
-  // Something may have been posted since the last look began.
+  // Something may have been posted since the last look started.
   let again = false;
   let isOver = false;
   let cancel = (): void => {};
@@ -79,7 +80,7 @@ function onPost(store: Store, sessionId: string, fn: () => unknown): () => void 
   };
 }
 
-/** Every run and Session wraps the store with time limits of its own. */
+/** The store itself: every run and Session wraps it with its own time limits. */
 function ownOf(store: Store): Store {
   return store instanceof BoundedStore ? store.raw : store;
 }

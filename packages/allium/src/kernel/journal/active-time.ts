@@ -1,13 +1,14 @@
-/** How long a run is active. Time spent waiting for readers and for people doesn't count. */
+/** Measures how long a run is active. Waiting for readers and people doesn't count. */
+
 import { type Clock, monotonic } from '../lib/clock.js';
 
-/** Active time is written each time it has grown by this part of its limit, so that little is lost in a crash. */
+/** Active time is journaled each time it has grown by this share of its limit, so that a crash loses little. */
 const SHARE = 0.01;
 
 /** While a run is paused, its time is checked no more often than this. */
 export const LOOK_MS = 50;
 
-/** Calls `fn` when the run has been active for `ms`; returns what cancels it. */
+/** Calls `fn` when the run has been active for `ms`. The returned function cancels that. */
 export function afterActive(
   run: { readonly clock: Clock; readonly pausedMs: number; readonly isPaused: boolean },
   ms: number,
@@ -45,7 +46,7 @@ export class ActiveTime {
     return this.before + (monotonic(this.clock) - this.started - this.pausedMs);
   }
 
-  /** How long the run has not been active, a pause under way included. */
+  /** Time the run was paused, including the current pause. */
   get pausedMs(): number {
     return this.pausedFor + (this.pauses > 0 ? monotonic(this.clock) - this.pausedSince : 0);
   }
@@ -64,7 +65,7 @@ export class ActiveTime {
     }
   }
 
-  /** Is it time to write it down again? */
+  /** Is it time to journal it again? */
   isDue(written: number): boolean {
     return this.limitMs !== undefined && this.ms - written >= this.limitMs * SHARE;
   }

@@ -1,18 +1,18 @@
-/** What an answer allows for the rest of a session. */
+/** Allowances: what a person approved with `remember` for the rest of a session. */
 
 import { takes } from '../protocol/asking.js';
 import type { Decision, PendingRequest } from '../protocol/store.js';
 
-/** Something that a person does not want to be asked again in a session. */
+/** Something that isn't asked again in a session. */
 export interface Allowance {
   /** For `session.revoke(id)`. */
   readonly id: string;
   readonly toolName: string;
   /** `tool`: any call of the tool. `arguments`: only calls with the same arguments. */
   readonly scope: 'tool' | 'arguments';
-  /** The arguments of a scope `arguments`, as the model wrote them, as JSON text. */
+  /** For scope `arguments`: the arguments as the model wrote them, as JSON text. */
   readonly arguments?: string;
-  /** The middleware that asked. It holds for no other. */
+  /** The middleware that asked. The allowance only counts for this one. */
   readonly by?: string;
   /** The name of the sub-agent that asked, if one did. */
   readonly agent?: string;
@@ -20,14 +20,14 @@ export interface Allowance {
   readonly at: number;
 }
 
-/** The question that was answered so. */
+/** An allowance with the question it answers. */
 interface Given {
   readonly request: PendingRequest;
   readonly scope: Allowance['scope'];
   readonly at: number;
 }
 
-/** By asker, agent, tool and, for a scope `arguments`, hash: an approval for one asker or sub-agent holds for no other. */
+/** By asker, agent, tool and, for scope `arguments`, hash. An approval for one asker or sub-agent doesn't count for another. */
 export type Allowed = ReadonlyMap<string, Given>;
 
 type Asked = Pick<PendingRequest, 'by' | 'from' | 'toolName' | 'hash' | 'kind' | 'decisions' | 'remember'>;
@@ -36,7 +36,7 @@ function keyOf({ by, from, toolName, hash }: Asked, scope: Allowance['scope']): 
   return JSON.stringify([from?.agent, by, toolName, scope === 'arguments' ? hash : undefined]);
 }
 
-/** With what this answer allows from now on, if anything. */
+/** Adds what this answer allows, if anything. */
 export function allowing(
   allowed: Allowed | undefined,
   request: PendingRequest | undefined,
@@ -46,24 +46,24 @@ export function allowing(
   if (decision.type !== 'approve' || !decision.remember || request?.kind !== 'ask') return allowed;
   const scope = decision.remember;
   const key = keyOf(request, scope);
-  // Whoever has seen a list of them can revoke by it, so it keeps its id if it is given again.
+  // A repeated allowance keeps its id, so that it can still be revoked by the id that was listed.
   return allowed?.has(key) ? allowed : new Map([...(allowed ?? []), [key, { request, scope, at }]]);
 }
 
-/** Without those of these ids. */
+/** Removes the allowances with these ids. */
 export function revoking(allowed: Allowed | undefined, ids: readonly string[]): Allowed | undefined {
   const left = [...(allowed ?? [])].filter(([, { request }]) => !ids.includes(request.id));
   return left.length === 0 ? undefined : new Map(left);
 }
 
-/** Has somebody said that this need not be asked again? Never for a question that takes no such answer. */
+/** Was this approved for the rest of the session? Never for a question that doesn't accept such an answer. */
 export function isAllowed(allowed: Allowed | undefined, request: Asked): boolean {
   if (!allowed || request.kind !== 'ask' || request.remember === false || !takes(request, 'approve'))
     return false;
   return allowed.has(keyOf(request, 'tool')) || allowed.has(keyOf(request, 'arguments'));
 }
 
-/** For people, oldest first. */
+/** The allowances as users see them, oldest first. */
 export function listed(allowed: Allowed | undefined): readonly Allowance[] {
   return [...(allowed?.values() ?? [])].map(({ request, scope, at }) => ({
     id: request.id,

@@ -1,4 +1,5 @@
-/** A store with a limit on how long anybody waits for its answers. */
+/** A store with a time limit on its answers. */
+
 import { type Clock, monotonic, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
@@ -21,13 +22,13 @@ export const STORE_TIMEOUT_MS = 30_000;
 export interface StoreTimeoutOptions {
   /** Milliseconds one answer may take; `Infinity` for no limit. @default 30000 */
   readonly timeoutMs?: number;
-  /** @default the time of the system */
+  /** @default the system clock */
   readonly clock?: Clock;
 }
 
 /**
- * The store with a limit on every wait: what is not answered in time rejects with `STORE_TIMEOUT`. Agents do this by
- * themselves (`storeTimeoutMs`); this is for those who call a store directly.
+ * Puts a time limit on every answer of a store: a late one rejects with `STORE_TIMEOUT`. Agents do this by themselves
+ * (`storeTimeoutMs`); use this if you call a store directly.
  *
  * @example
  * const { sessions } = await withStoreTimeout(store, { timeoutMs: 5000 }).list();
@@ -41,17 +42,17 @@ export function withStoreTimeout(store: Store, options: StoreTimeoutOptions = {}
 
 /** The run that waits. */
 interface Waiter {
-  /** Once it is aborted, an answer may take `graceMs`, but at least a second, and no longer the whole time. */
+  /** Once it is aborted, an answer may only take `graceMs`, but at least a second. */
   readonly scope: Scope;
   readonly graceMs: number;
-  /** The store of the run whose tool started this one. If the store doesn't answer one of the two, both fail. */
+  /** The store of the parent run. If the store doesn't answer one of the two, both fail. */
   readonly above: BoundedStore | undefined;
 }
 
 export class BoundedStore implements Store {
-  /** The store didn't answer in time once. The run can't go on, so it waits for nothing more. */
+  /** The store was late once, so the run can't go on and doesn't wait again. */
   private lost: AlliumError | undefined = undefined;
-  /** Set by the first wait of a run that is to end. */
+  /** Set by the first wait of a run that is ending. */
   private endsBy: number | undefined = undefined;
 
   constructor(
@@ -147,8 +148,8 @@ export class BoundedStore implements Store {
   }
 
   /**
-   * How long one wait may take once the run is to end. All waits together, those of its sub-agents included, may take
-   * twice as long. So a store that is a little late each time doesn't hold up the end forever.
+   * How long one wait may take while the run is ending. All waits together, including sub-agents, may take twice as long, so
+   * a store that is a little late each time doesn't delay the end forever.
    */
   private grace({ graceMs, above }: Waiter): number {
     const most = Math.min(this.timeoutMs, Math.max(graceMs, LEAST_GRACE_MS));

@@ -1,4 +1,5 @@
-/** Checks what a store read back, so that a renamed or damaged field is found here and not where it is used. */
+/** Checks entries that a store returned, so that a damaged field is found here and not where it is used. */
+
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 
 type Check = (value: unknown) => boolean;
@@ -13,7 +14,7 @@ const optional =
   (of: Check): Check =>
   (value) =>
     value === undefined || of(value);
-/** An object with these fields, and perhaps others. */
+/** An object with at least these fields. */
 const object =
   (fields: Readonly<Record<string, Check>> = {}): Check =>
   (value) =>

@@ -1,10 +1,10 @@
-/** Turns entries of older journals into current ones, with one step per version. */
+/** Upgrades entries of older journals, one step per version. */
 
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 import { ENTRY_VERSION, type Entry } from '../protocol/store.js';
 import { checkEntry } from './entry-checks.js';
 
-/** An entry of any version. Only its frame is known. */
+/** An entry of any version, of which only these fields are certain. */
 export interface StoredEntry {
   readonly v: number;
   readonly seq: number;
@@ -21,8 +21,8 @@ const STEPS: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = {
 };
 
 /**
- * What a store returned, in the current version. Stores return what they were given, so only this place knows about
- * versions. Throws `SESSION_CORRUPT` for an entry that no step leads up from.
+ * Entries from a store, in the current version. Only this file knows about versions. Throws `SESSION_CORRUPT` for an entry
+ * that can't be upgraded.
  */
 export function upgradeEntries(
   sessionId: string,
@@ -30,7 +30,7 @@ export function upgradeEntries(
   steps: Readonly<Record<number, (entry: StoredEntry) => StoredEntry>> = STEPS,
   current: number = ENTRY_VERSION,
 ): readonly Entry[] {
-  // Nearly always there is nothing to do, and the array stays the same.
+  // Usually all entries are current.
   const old = entries.some((entry) => entry?.v !== current);
   const all = old ? entries.map((entry) => upgrade(sessionId, entry, steps, current)) : entries;
   for (let i = 0; i < all.length; i++) checkEntry(all[i], sessionId);

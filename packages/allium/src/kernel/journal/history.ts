@@ -1,14 +1,14 @@
 /**
- * The append-only list of messages of a session. Copying it for every turn would make long sessions quadratic, so
- * readers share one view: a list that grows at its end and refuses to be edited, apart from the kernel's own, so that
- * whatever is done to the view reaches no history. Requests have a view of their own: nobody can keep an assignment to a
- * place in a list from happening, but what middleware do to theirs is not sent.
+ * The append-only messages of a session. Copying them every turn would make long sessions quadratic, so readers share a view:
+ * a growing list that refuses edits and is separate from the kernel's own, so that edits never reach the history. Requests
+ * have a second view, because assigning to an index can't be prevented: what middleware do to theirs isn't sent.
  */
+
 import { freezeMessage, type Message } from '../messages/messages.js';
 
 export class History {
   private readonly messages: Message[] = [];
-  /** Each is made for its first reader: middleware, and models. */
+  /** The view of middleware and that of requests, made on first use. */
   private shared: View | undefined = undefined;
   private sent: View | undefined = undefined;
 
@@ -24,7 +24,7 @@ export class History {
     return this.messages.at(index);
   }
 
-  /** Everything so far, as a view that goes on growing. */
+  /** Everything so far, as a view that keeps growing. */
   view(): readonly Message[] {
     this.shared ??= new View();
     return this.grown(this.shared);
@@ -34,7 +34,7 @@ export class History {
     const { messages } = this;
     let { list } = view;
     if (list.length === view.length && view.length === messages.length) return list;
-    // Somebody froze it, or cut it past the type checker: later readers get a fresh one.
+    // Somebody froze or shortened it: later readers get a new one.
     if (list.length !== view.length || !Object.isExtensible(list)) {
       list = readOnly();
       view.list = list;
@@ -44,17 +44,17 @@ export class History {
     return list;
   }
 
-  /** Everything so far, as it is now. */
+  /** A snapshot of everything so far. */
   all(): readonly Message[] {
     return this.between(0, this.messages.length);
   }
 
-  /** The first `count` messages: the view, as long as there are no more. */
+  /** The first `count` messages; the view if these are all. */
   first(count: number): readonly Message[] {
     return count === this.messages.length ? this.view() : this.between(0, count);
   }
 
-  /** The same for requests. A short history is copied, which costs less than making the view. */
+  /** The same for requests. A short history is copied, which is cheaper than a view. */
   request(count: number): readonly Message[] {
     if (count !== this.messages.length || (this.sent === undefined && count <= SHORT))
       return this.between(0, count);
@@ -70,7 +70,7 @@ export class History {
     return Object.freeze(this.messages.slice(from, to));
   }
 
-  /** Another one, which ends with this message: whoever holds a view of this one keeps what it has. */
+  /** A new history that ends with this message. Views of this one don't change. */
   upTo(id: string | null): History {
     const cut = new History();
     const length = id === null ? 0 : this.messages.findLastIndex((message) => message.id === id) + 1;
@@ -85,19 +85,19 @@ export class History {
   }
 }
 
-/** Has the model nothing left to answer? */
+/** Is there nothing left for the model to answer? */
 export function isAnswered(history: History): boolean {
   const last = history.at(-1)?.role;
   return last === undefined || last === 'assistant';
 }
 
-/** A list for readers, and how long it is unless somebody meddled with it. */
+/** A list for readers, and its length if nobody has tampered with it. */
 class View {
   list: Message[] = readOnly();
   length = 0;
 }
 
-/** Copying this many messages once per turn costs as much as the view of them. */
+/** Copying this many messages per turn costs as much as keeping a view. */
 const SHORT = 32;
 
 const MUTATORS = [
@@ -118,14 +118,14 @@ function refuse(): never {
 
 const REFUSED: PropertyDescriptor = { value: refuse };
 
-/** One by one, which costs less than `defineProperties`. */
+/** One by one, which is faster than `defineProperties`. */
 function readOnly(): Message[] {
   const list: Message[] = [];
   for (const name of MUTATORS) Object.defineProperty(list, name, REFUSED);
   return list;
 }
 
-/** Is this the view of a history, whose beginning never changes? */
+/** Is this a view of a history? It only ever grows at its end. */
 export function growsOnly(list: readonly Message[]): boolean {
   return (list as Message[]).push === refuse;
 }

@@ -1,4 +1,5 @@
-/** The journal of a session while a run writes it. */
+/** Writes the journal of a session during a run. */
+
 import { type Clock, soon } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { type Linked, LinkedList } from '../lib/linked-list.js';
@@ -14,18 +15,18 @@ import {
 } from '../protocol/store.js';
 import type { SessionState } from './session-state.js';
 
-/** Writes entries, one append at a time. What piles up behind a slow append goes into the next one together. */
+/** Writes entries, one append at a time. What accumulates during a slow append goes into the next one together. */
 export class Journal implements Linked<Journal> {
   before: Journal | undefined = undefined;
   after: Journal | undefined = undefined;
   isBehind = false;
-  /** Why nothing more can be written: a failure, here or elsewhere. */
+  /** The failure after which nothing more can be written. */
   broken: unknown = undefined;
   private waiting: readonly NewEntry[] = NOTHING;
   private busy: Promise<void> | undefined = undefined;
-  /** The run is being ended: only `end` writes. */
+  /** The run is ending: only `end` may write. */
   private sealed = false;
-  /** What the state has and the store doesn't: the start of a run, or a result that may come late. Written first. */
+  /** Entries that are in the state but not in the store yet: the start of a run, or a late result. Written first. */
   private ahead: readonly NewEntry[] = NOTHING;
 
   constructor(
@@ -34,7 +35,7 @@ export class Journal implements Linked<Journal> {
     private readonly clock: Clock,
   ) {}
 
-  /** Begins a run. Its start is written with the first entries that follow: a run without its input is never left behind. */
+  /** Starts a run. Its start is written with the next entries, so that a crash never leaves a run without its input. */
   begin(body: EntryBody & { readonly type: 'run_start' }): void {
     const entry = completed(body, this.clock.now());
     this.ahead = [entry];
@@ -49,8 +50,8 @@ export class Journal implements Linked<Journal> {
   }
 
   /**
-   * Part of the state when it returns. Durable with the next append, or as soon as the process would wait for
-   * something. If it can't be written then, the next append throws why.
+   * Part of the state when it returns. Durable with the next append, or as soon as the process would wait for something. If
+   * that write fails, the next append throws.
    */
   appendLate(bodies: readonly EntryDraft[]): Awaitable<void> {
     if (this.busy || this.waiting.length > 0 || this.ahead.length > 0) return this.append(bodies);
@@ -66,8 +67,8 @@ export class Journal implements Linked<Journal> {
   }
 
   /**
-   * From here on only `end` writes: code that was left behind may still come with something. Settles when the appends
-   * under way are written, or can't be. Only then the state says what there is to end.
+   * From here on only `end` may write: code that was left behind might still try. Resolves when pending appends are written
+   * or have failed, because only then the state shows what has to be ended.
    */
   async seal(): Promise<void> {
     this.sealed = true;
@@ -83,13 +84,13 @@ export class Journal implements Linked<Journal> {
     return this.write(this.completedAll(bodies));
   }
 
-  /** Throws if a run that is under way can't write any more. */
+  /** Throws if the run can't write any more. */
   check(): void {
     if (this.broken !== undefined) throw this.broken;
     if (this.sealed) throw tooLate(this.state.open?.runId, this.state.sessionId);
   }
 
-  /** Settles when late entries are written, also by an append under way. If they can't be, the next append throws. */
+  /** Resolves when late entries are written. If that fails, the next append throws. */
   async settleLate(): Promise<void> {
     try {
       await this.busy;
@@ -99,7 +100,7 @@ export class Journal implements Linked<Journal> {
     }
   }
 
-  /** Writes late entries, unless an append took them along. The start of a run is only written with its input. */
+  /** Writes late entries, unless an append has done so. The start of a run is only written with its input. */
   writeLate(): Awaitable<void> {
     if (this.ahead.length > 0 && this.ahead[0]!.type !== 'run_start') return this.append([]);
   }
@@ -109,7 +110,7 @@ export class Journal implements Linked<Journal> {
     const { state } = this;
     const at = this.clock.now();
     for (const body of bodies as readonly (EntryDraft & { readonly runId?: string })[]) {
-      // Code that ignored an abort may come late. Nothing more is written for a run that has ended.
+      // Code that ignored an abort may still write. A run that has ended takes no more entries.
       if (body.runId !== undefined && body.runId !== state.open?.runId)
         throw tooLate(body.runId, state.sessionId, body.type);
       completed(body, at);
@@ -149,7 +150,7 @@ export class Journal implements Linked<Journal> {
     }
   }
 
-  /** The store has all of them. The state lacks only `entries`, which came last. */
+  /** The store has `all`. The state lacks only `entries`, the last of them. */
   private written(all: readonly NewEntry[], entries: readonly NewEntry[], last: number): void {
     const { state } = this;
     state.seq += all.length;
@@ -165,7 +166,7 @@ export class Journal implements Linked<Journal> {
   }
 
   private apply(entries: readonly NewEntry[]): void {
-    // Cells have had their values since they were committed, and may have newer ones by now.
+    // Cells got their values when they were committed, and may have newer ones by now.
     for (const entry of entries) if (entry.type !== 'state') this.state.apply(entry);
   }
 
@@ -176,13 +177,13 @@ export class Journal implements Linked<Journal> {
   }
 }
 
-/** Most appends have nothing before them, and joining lists costs more than looking. */
+/** Most appends have nothing before them, so don't join lists needlessly. */
 function joined(first: readonly NewEntry[], then: readonly NewEntry[]): readonly NewEntry[] {
   if (first.length === 0) return then;
   return then.length === 0 ? first : [...first, ...then];
 }
 
-/** Bodies are made for one append, so they are completed in place. */
+/** Completed in place, because a draft is made for one append. */
 function completed(body: EntryDraft, at: number): NewEntry {
   body.v = ENTRY_VERSION;
   body.at = at;
@@ -197,8 +198,8 @@ function tooLate(runId: string | undefined, sessionId: string, type = 'late'): A
 }
 
 /**
- * Journals whose state is ahead of the store. They share one timer: with one each, a thousand short runs that follow each
- * other without a pause would all be remembered until the last has ended.
+ * Journals whose state is ahead of the store. They share one timer: with one each, a thousand short runs in a row would all be
+ * kept in memory until the last has ended.
  */
 const behind = new LinkedList<Journal>();
 let looking = false;

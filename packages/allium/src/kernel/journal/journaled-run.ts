@@ -17,12 +17,12 @@ import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
 export interface OpenBatch {
   readonly message: AssistantMessage;
   readonly calls: readonly ToolCall[];
-  /** By the place of the call. */
+  /** By index of the call. */
   readonly results: (ToolMessage | undefined)[];
   answered: number;
   /** How many results asked for the run to end. */
   terminating: number;
-  /** Names of the tools the model was offered, where they were not all of the agent's. */
+  /** Names of the tools the model was offered, unless it was all of the agent's. */
   readonly offered: readonly string[] | undefined;
   /** Ids of calls whose effects may have happened. */
   started: readonly string[];
@@ -38,35 +38,35 @@ export interface OpenRun extends CellHolder {
   /** What the caller passed with the run. */
   readonly metadata: unknown;
   readonly limits: Limits | undefined;
-  /** Where in the history its messages begin. */
+  /** Index in the history where its messages start. */
   readonly from: number;
   /** How many messages it has added. */
   count: number;
   turns: number;
-  /** How many answers in a row, the last one included, were cut off. */
+  /** How many answers in a row were cut off, including the last one. */
   cutOff: number;
-  /** How often in a row guards have refused the answer and had the model asked again. */
+  /** How often in a row guards have refused the answer with `feedback`. */
   feedback: number;
-  /** How often `onRunEnd` has sent it on. */
+  /** How often `onRunEnd` has continued it. */
   cycles: number;
   toolCalls: number;
   readonly usage: UsageTotal;
   costUsd: number | undefined;
-  /** Active time in milliseconds, as far as it is written. */
+  /** Active time in milliseconds, as last journaled. */
   activeMs: number;
   batch: OpenBatch | undefined;
   /** Messages of middleware that follow the results of the last message. */
   inject: readonly Message[];
   /** How many of the next messages are injected ones. */
   injected: number;
-  /** The answer of the turn whose end is still to come, what is to follow it, and whether every result ended the run. */
+  /** The answer of the current turn, what follows it, and whether every result asked for the end of the run. */
   answer: AssistantMessage | undefined;
   follows: TurnPlan;
   terminate: boolean;
-  /** Something in the tool phase has stopped the run. */
+  /** Set if something in the tool phase stopped the run. */
   stop: Stop<StoppingReason> | undefined;
   requests: Map<string, PendingRequest>;
-  /** About the calls of the open batch. */
+  /** Answers and verdicts about the calls of the open batch. */
   decided: Decided | undefined;
 }
 
@@ -83,7 +83,7 @@ export function decided(run: OpenRun): Decided {
   return run.decided;
 }
 
-/** Shared by all runs that have asked nobody. Nothing is ever put into it. */
+/** Shared by all runs without questions. Always empty. */
 export const NO_REQUESTS = new Map<string, PendingRequest>();
 export const NO_PLAN: TurnPlan = Object.freeze({});
 

@@ -30,13 +30,13 @@ export function memoryStore(options: Readonly<Record<string, never>> = {}): Sync
 }
 
 class Journal {
-  /** Entry `seq` stands at index `seq - 1`; it is given its number when somebody reads it. */
+  /** Entry `seq` is at index `seq - 1`. It gets its number when somebody reads it. */
   readonly entries: NewEntry[] = [];
   numbered = 0;
 }
 
 class Inbox {
-  /** The number of the newest item ever posted: numbers are never used twice. */
+  /** The number of the newest item ever posted. Numbers are never reused. */
   last = 0;
   readonly items: Posted[] = [];
 }
@@ -52,7 +52,7 @@ class MemoryStore implements SyncStore {
     const seq = journal === undefined ? 0 : journal.entries.length;
     if (seq !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, seq);
     if (entries.length === 0) return seq;
-    // Before anything is kept: a getter that throws must not leave half a batch behind.
+    // First of all: a getter that throws must not leave half a batch behind.
     for (let i = 0; i < entries.length; i++) settle(entries[i]!);
     if (journal === undefined) {
       journal = new Journal();
@@ -64,7 +64,7 @@ class MemoryStore implements SyncStore {
     return seq + entries.length;
   }
 
-  /** Removes from the inbox what the entries take over. */
+  /** Removes the inbox items that the entries take out. */
   #forget(sessionId: string, entries: readonly NewEntry[]): void {
     const inbox = this.#inboxes.get(sessionId);
     const taken = inbox && takenBy(entries);
@@ -114,8 +114,8 @@ class MemoryStore implements SyncStore {
     copy.numbered = Math.min(seq, source!.numbered);
     this.#journals.set(newId, copy);
 
-    // The copied journal says how far the inbox was taken over. The fork's own inbox counts on from there:
-    // with numbers from 1 its first items would look as if they had been taken already.
+    // The copied journal says how far the inbox was processed. The inbox of the fork continues from there: numbered from 1,
+    // its first items would look as if they had been taken already.
     const before = this.#inboxes.get(sessionId)?.last ?? 0;
     if (before === 0) return;
     const own = this.#inboxes.get(newId) ?? new Inbox();
@@ -130,7 +130,7 @@ class MemoryStore implements SyncStore {
       this.#children.delete(sessionId);
       for (const child of children) this.delete(child);
     }
-    // Emptied first: the tables a Map has outgrown go on pointing at what they held until the next full collection.
+    // Emptied first: tables that a Map has outgrown keep pointing at their entries until the next full collection.
     const journal = this.#journals.get(sessionId);
     if (journal !== undefined) journal.entries.length = 0;
     this.#journals.delete(sessionId);
@@ -153,18 +153,18 @@ class MemoryStore implements SyncStore {
   }
 
   close(): void {
-    // Nothing is held outside of this object, and whoever closes a store may still want to read it in a test.
+    // There is nothing to release, and tests may still want to read a closed store.
   }
 }
 
 /**
- * Entries are given away by whoever appends them; what they hold may still be somebody's. Messages are the kernel's
- * own and frozen before anybody else sees them, so the entries that every turn writes cost nothing here.
+ * Freezes the contents of an entry, which may still belong to somebody else. Messages are frozen by the kernel before anybody
+ * sees them, so the entries that every turn writes cost nothing here.
  */
 function settle(entry: NewEntry): void {
   const { type } = entry;
   if (type === 'message' || type === 'tool_finished' || type === 'tool_started') return;
-  // Also written in every turn, and of it only the value can be somebody's.
+  // Also written in every turn; only its value may belong to somebody else.
   if (type === 'state') deepFreeze(entry.value);
   else if (type !== 'run_start' && type !== 'run_end') deepFreeze(entry);
 }

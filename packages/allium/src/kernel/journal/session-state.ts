@@ -1,4 +1,4 @@
-/** What the journal of a session adds up to. One function takes entries in, whether just written or read back. */
+/** The state of a session, computed from its journal. Entries are applied the same way, whether just written or read back. */
 
 import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
 import {
@@ -18,9 +18,9 @@ import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn }
 
 export class SessionState implements CellHolder {
   seq = 0;
-  /** The entry of that number. If the store has another one there, the session was deleted and all this is void. */
+  /** The last entry. If the store has another one with its number, the session was deleted and this state is void. */
   last: NewEntry | undefined = undefined;
-  /** How many reads of the journal into it are under way. */
+  /** How many reads of the journal into this state are in progress. */
   reading = 0;
   tenant: string | undefined;
   history = new History();
@@ -29,11 +29,11 @@ export class SessionState implements CellHolder {
   lastCells: CellHolder['cells'] = undefined;
   readonly callIds = new Set<string>();
   inboxCursor = 0;
-  /** Numbers of items up to the cursor that are still in the inbox. */
+  /** Numbers of inbox items before the cursor that still wait. */
   waits: readonly number[] = NOTHING;
-  /** A guard rewrote some thinking, which must not be sent back. */
+  /** A guard rewrote some thinking, so it must not be sent back. */
   withheld = false;
-  /** What people don't want to be asked again in this session. */
+  /** What people approved for the rest of the session. */
   allowed: Allowed | undefined = undefined;
   open: OpenRun | undefined;
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
@@ -145,7 +145,7 @@ export class SessionState implements CellHolder {
       run.feedback++;
       run.count++;
     }
-    // Injected messages of middleware belong to the turn. Any other message from outside comes after it.
+    // Injected messages belong to the turn. Any other message starts something new.
     if (run.inject.length > 0) run.injected = run.inject.length;
     run.inject = entry.inject ?? NOTHING;
     if (run.injected > 0) run.injected--;
@@ -242,7 +242,7 @@ export function sum(a: number | undefined, b: number | undefined): number | unde
   return a === undefined || b === undefined ? undefined : a + b;
 }
 
-/** Thinking without its signature, which the provider wouldn't take back. */
+/** Thinking without its signature, which the provider wouldn't accept. */
 export function isWithheld(part: AssistantContent): boolean {
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
 }
@@ -300,7 +300,7 @@ function takeAll(
   try {
     for (let i = known ? 1 : 0; i < entries.length; i++) takeIn(state, entries[i]!);
   } catch (error) {
-    // Half a journal is worth nothing. The next read fails the same way.
+    // Half a journal is useless. The next read fails the same way.
     state.forget();
     throw error;
   }

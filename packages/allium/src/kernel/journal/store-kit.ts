@@ -1,4 +1,5 @@
-/** What implementations of the store port share. */
+/** Helpers for implementations of the store port. */
+
 import { AlliumError, invalidOption, sessionConflict, shown } from '../lib/errors.js';
 import { checkKeys } from '../lib/shapes.js';
 import type {
@@ -25,18 +26,18 @@ export interface SyncStore extends Store {
   close(): void;
 }
 
-/** The session whose run started this one as a sub-agent: `delete` of it deletes both. Undefined of any other session. */
+/** The parent session of a sub-agent's session: deleting it deletes both. Undefined for other sessions. */
 export function parentOf(sessionId: string): string | undefined {
   return /^(.*)\/r_[^/]*\.\d+\.\d+(?:\+\d+)?(?:~\d+)?$/s.exec(sessionId)?.[1];
 }
 
-/** The first `run_start` among the entries. A session belongs to its tenant, or to none. */
+/** The first `run_start` of the entries. Its tenant owns the session. */
 export function firstRun(entries: readonly NewEntry[]): { readonly tenant: string | undefined } | undefined {
   for (const entry of entries) if (entry.type === 'run_start') return { tenant: entry.tenant };
   return undefined;
 }
 
-/** Throws if a fork can't be made, given how many entries the two sessions have. */
+/** Throws if a fork isn't possible. `head` and `newHead`: how many entries the two sessions have. */
 export function checkFork(
   sessionId: string,
   seq: number,
@@ -76,7 +77,7 @@ export function listQuery(options: ListOptions): ListQuery {
   return { tenant, since, limit, after: { updatedAt: Number(parts[1]), sessionId: parts[2]! } };
 }
 
-/** The cursor that continues after a session. It names a place in the order, so pages don't shift. */
+/** The cursor after a session. It names a position in the order, so pages don't shift. */
 export function listCursor(last: SessionInfo): string {
   return `${last.updatedAt}:${last.sessionId}`;
 }
@@ -90,7 +91,7 @@ function compareSessions(
   return a.sessionId < b.sessionId ? -1 : a.sessionId > b.sessionId ? 1 : 0;
 }
 
-/** One page of `infos`, for stores that have them all at hand. */
+/** One page of `infos`, for stores that have all of them in memory. */
 export function listPage(infos: readonly SessionInfo[], options: ListOptions): SessionPage {
   const { tenant, since, limit, after } = listQuery(options);
   const wanted = infos
@@ -103,8 +104,8 @@ export function listPage(infos: readonly SessionInfo[], options: ListOptions): S
 }
 
 /**
- * Which items of the inbox these entries take over, if any: those up to `cursor` but for `waits`. What is left of them is in
- * the entries, so a store forgets them together with the append.
+ * Which inbox items these entries take out, if any: those up to `cursor` except `waits`. A store deletes them together with
+ * the append.
  */
 export function takenBy(
   entries: readonly NewEntry[],

@@ -1,12 +1,12 @@
-/** Time, injectable. */
+/** The clock: all time in the kernel comes from here, so that tests can replace it. */
 import { invalidOption } from './errors.js';
 
 export interface Clock {
-  /** Milliseconds since the epoch: for timestamps, and for what other processes compare. It may jump. */
+  /** Milliseconds since the epoch, for timestamps that other processes compare. It may jump. */
   now(): number;
-  /** Milliseconds since some moment, never set back: for durations and limits. @default now() */
+  /** Milliseconds since some moment, never going back, for durations and limits. @default now() */
   monotonic?(): number;
-  /** Calls `fn` once after `ms`; returns what cancels it. */
+  /** Calls `fn` once after `ms`. The returned function cancels that. */
   setTimer(fn: () => void, ms: number): () => void;
 }
 
@@ -20,7 +20,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** The time for measuring durations: the wall clock may be set back or forward meanwhile. */
+/** The time for measuring durations, which a change of the wall clock doesn't affect. */
 export function monotonic(clock: Clock = systemClock): number {
   if (typeof clock?.now !== 'function')
     throw invalidOption('clock', 'an object with now() and setTimer()', clock);

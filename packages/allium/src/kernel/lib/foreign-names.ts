@@ -1,6 +1,6 @@
 /**
- * What other libraries (AI SDK, LangChain, Mastra, OpenAI Agents, pi, Strands) call things, and what that is here. An
- * unknown name is looked up here before its spelling is guessed at.
+ * Names that other libraries use (AI SDK, LangChain, Mastra, OpenAI Agents, pi, Strands), and what to write here instead. An
+ * unknown name is looked up here before its spelling is guessed.
  */
 
 /** What to write instead, by the foreign name without dashes, underscores and capitals. */
@@ -23,7 +23,7 @@ function table(lines: string): Foreign {
   return Object.fromEntries(entries);
 }
 
-/** Of models, and of what an AI SDK call takes beside its messages. */
+/** Model settings, and other options of AI SDK calls. */
 export const FOREIGN_SETTINGS: Foreign = table(`
   maxtokens maxcompletiontokens → maxOutputTokens
   stop → stopSequences
@@ -40,7 +40,7 @@ export const FOREIGN_LIMITS: Foreign = table(`
   timeout → timeoutMs
 `);
 
-/** What other libraries take both for an agent and for a run. */
+/** Options that other libraries have both for agents and for runs. */
 const SHARED = `
   maxsteps maxiterations maxturns recursionlimit → limits: { turns: … }
   stopwhen → limits: { turns: … }, or the hook shouldStopAfterTurn
@@ -152,7 +152,7 @@ export function foreignMessage(message: unknown): string {
 
 const WRAP = 'Wrap it: fromAiSdk(model) of "@allium/ai-sdk".';
 
-/** What was given in the place of a model, and what to do about it. */
+/** Recognises what was passed instead of a model, and says what to do about it. */
 export function foreignModel(model: unknown): string {
   if (typeof model === 'string')
     return ` A name is not enough here: write resolveModel(${JSON.stringify(model)}) of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.`;

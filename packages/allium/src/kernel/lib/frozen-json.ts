@@ -3,8 +3,8 @@ import { AlliumError, messageOf, shown } from './errors.js';
 import { DEEPEST, depthOf } from './json-texts.js';
 
 /**
- * What JSON can hold of `T`: the same type if it can hold all of it. Interfaces and recursive types are fine; dates,
- * maps, sets, functions and objects with methods are not.
+ * The part of `T` that JSON can hold; `T` itself if it is all JSON. Interfaces and recursive types are fine; dates, maps,
+ * sets, functions and objects with methods are not.
  */
 export type JsonOnly<T> = unknown extends T
   ? T
@@ -22,8 +22,8 @@ export interface NotJson {
 }
 
 /**
- * A frozen copy of a JSON value; undefined properties are left out. For anything else it throws the error that `refusal`
- * makes for `name`: by default, that of a state cell.
+ * A frozen copy of a JSON value, without undefined properties. Throws for anything else; `refusal` makes the error (by default
+ * that of a state cell).
  */
 export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue): T {
   const made = copied(value, 0);
@@ -32,8 +32,8 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
 }
 
 /**
- * A frozen copy of JSON. Anything else is returned as it is, and not frozen, since its owner may go on using it; if it
- * cannot be written as JSON at all, throws the error that `refusal` makes.
+ * A frozen copy of JSON. Other values are returned as they are and not frozen, because their owner may still use them. Throws
+ * the error of `refusal` for a value that can't be written as JSON at all.
  */
 export function ownJson<T>(value: T, refusal: (why: string) => Error): T {
   const made = copied(value, 0);
@@ -43,12 +43,12 @@ export function ownJson<T>(value: T, refusal: (why: string) => Error): T {
   return value;
 }
 
-/** Is it JSON, so that a copy would say the same? */
+/** Is it JSON, so that a JSON copy would be equal? */
 export function isJson(value: unknown): boolean {
   return copied(value, 0) !== NOT_JSON;
 }
 
-/** Is it JSON that is frozen all the way down, so that nobody needs a copy? */
+/** Is it deeply frozen JSON, so that nobody needs a copy? */
 export function isFrozenJson(value: unknown, depth = 0): boolean {
   if (isSimple(value)) return true;
   if (typeof value !== 'object' || !Object.isFrozen(value) || depth === DEEPEST) return false;
@@ -148,7 +148,7 @@ function flawIn(value: unknown, at: string, above: readonly object[]): Flaw | un
   return undefined;
 }
 
-/** What an instance of a class is called, in a sentence. Generators have no class, but a tag. */
+/** Names an instance of a class in a sentence. Generators have a tag instead of a class. */
 export function kindOf(value: object): string {
   const own: unknown = value.constructor?.name;
   const name =
@@ -159,14 +159,14 @@ export function kindOf(value: object): string {
 // ── Copies that are not frozen ───────────────────────────────────────────────────────────────────────────────
 
 /**
- * A copy of plain objects and lists, all the way down. Instances of classes are shared: only their makers know how to
- * copy them. So is JSON that nobody can change.
+ * A deep copy of plain objects and lists. Class instances are shared, because only their authors know how to copy them. Frozen
+ * JSON is shared too.
  */
 export function eventData<T>(value: T): T {
   return isFrozenJson(value) ? value : copyOf(value);
 }
 
-/** Always a copy, which may be changed. */
+/** Always a copy, which the caller may change. */
 export function copyOf<T>(value: T): T {
   const copies = new Map<object, unknown>();
   const made: Record<string, unknown>[] = [];

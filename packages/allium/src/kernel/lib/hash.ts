@@ -1,6 +1,6 @@
-/** Keys derived from content. Not for secrets: they only have to be the same for the same input, everywhere. */
+/** Keys derived from content: equal input gives equal keys, everywhere. Not for secrets. */
 
-/** JSON in which equal values are equal texts: keys sorted, undefined left out, dates and the like as their own JSON. */
+/** JSON text that is equal for equal values: keys are sorted, undefined is left out, `toJSON` is used. */
 export function canonical(value: unknown): string {
   let text = '';
   const above: object[] = [];
@@ -29,14 +29,14 @@ export function canonical(value: unknown): string {
   return text;
 }
 
-/** What is still to be written: a text and a value after it, or the end of a list or object. */
+/** What remains to be written: a text and a value after it, or the end of a list or object. */
 interface Piece {
   readonly text: string;
   readonly value?: unknown;
   readonly ends?: boolean;
 }
 
-/** Every so many levels a value is looked at for cycles. */
+/** A value is checked for cycles every so many levels. */
 const DEEP = 1000;
 
 function piecesOf(list: readonly unknown[]): Piece[] {
@@ -56,12 +56,12 @@ function hasJson(value: unknown): value is { toJSON(): unknown } {
   );
 }
 
-/** A key of 22 characters for a text, the same everywhere. Good against chance, not against attackers: no secret goes into it. */
+/** A key of 22 characters for a text. Collisions are unlikely by chance, but an attacker can make them. */
 export function hash(text: string): string {
   return new Hash().text(text).digest();
 }
 
-/** A hash that more can be added to, so that a text that grows is read once. */
+/** A hash that can be extended, so that a growing text is only read once. */
 export class Hash {
   private a = 0xdeadbeef ^ 0x9e3779b9;
   private b = 0x41c6ce57 ^ 0x9e3779b9;
@@ -89,7 +89,7 @@ export class Hash {
     return this.text(`${value}`);
   }
 
-  /** Adds another hash. No text adds the same, because its words are wider than characters. */
+  /** Adds another hash. No text can add the same, because hash words are wider than characters. */
   hash({ a, b, c, d }: Hash): this {
     const low = lowOf(a, b);
     this.word(low);
@@ -100,7 +100,7 @@ export class Hash {
     return this;
   }
 
-  /** Shifts as well: the upper bits of a whole word would otherwise never reach the lower ones. */
+  /** Also shifts, or the upper bits of a word would never reach the lower ones. */
   private word(word: number): void {
     const a = Math.imul(this.a ^ word, 2654435761);
     const b = Math.imul(this.b ^ word, 1597334677);

@@ -1,6 +1,6 @@
-/** The texts inside a JSON value — keys, strings and numbers, at any depth — taken out and put back. */
+/** Reads the texts in a JSON value (keys, strings and numbers, at any depth) and replaces them. */
 
-/** A text in pieces, which its readers join without anything between them. */
+/** A text in pieces, which readers see joined. */
 export type Text = readonly string[];
 
 /** Every text of the value, in order. */
@@ -13,19 +13,19 @@ export function textsIn(value: unknown): string[] {
   return out;
 }
 
-/** The same value with its texts replaced, in the same order. What did not change is kept as it was. */
+/** The same value with its texts replaced, in the same order. Unchanged parts are kept. */
 export function withTexts(value: unknown, texts: readonly string[]): unknown {
   let i = 0;
   return mapTexts(value, () => texts[i++] ?? '');
 }
 
-/** Texts to judge. `flat` turns what is left of them back into one string for each that was given. */
+/** Texts to judge. `flat` turns the judged texts back into one string per original string. */
 export interface Gathered {
   readonly texts: readonly Text[];
   flat(left: readonly Text[]): string[];
 }
 
-/** Strings as texts: those with the same key are pieces of one text, one without a key is a text of its own. */
+/** Groups strings into texts: those with the same key are pieces of one text; one without a key is a separate text. */
 export function gather(strings: readonly string[], keys: readonly unknown[] = []): Gathered {
   const texts: string[][] = [];
   const known = new Map<unknown, number>();
@@ -51,7 +51,7 @@ export function textsOfValue(value: unknown): Gathered {
   return gather(strings, keys);
 }
 
-/** A list or object on the way through a value, and what is made of it so far. */
+/** A list or object that is being walked, and its copy so far. */
 interface Frame {
   readonly items: readonly unknown[];
   /** Of an object. */
@@ -59,7 +59,7 @@ interface Frame {
   readonly list: unknown[];
   readonly object: Map<string, unknown>;
   at: number;
-  /** The key of the item that comes next, as it is now. */
+  /** The current key of the next item. */
   key: string;
   /** Of an object in a list that is a block of text: what it shares with the others there. */
   readonly block: object | undefined;
@@ -171,7 +171,7 @@ function withNumbers(
   return kept === 0 ? json : out + json.slice(kept);
 }
 
-/** Where the string that begins at `start` is over. */
+/** Where the string that starts at `start` ends. */
 function endOfString(json: string, start: number): number {
   for (let at = json.indexOf('"', start + 1); at >= 0; at = json.indexOf('"', at + 1)) {
     let before = at;
@@ -181,7 +181,7 @@ function endOfString(json: string, start: number): number {
   return json.length;
 }
 
-/** How many lists and objects deep a JSON text is; reading stops where it is deeper than `enough`. */
+/** How deep a JSON text is nested; stops reading once it is deeper than `enough`. */
 export function depthOf(json: string, enough: number): number {
   let depth = 0;
   let deepest = 0;
@@ -194,7 +194,7 @@ export function depthOf(json: string, enough: number): number {
   return deepest;
 }
 
-/** Valid JSON with every number that would lose digits as text: parsed, it says all that the JSON said. */
+/** Valid JSON with every number that would lose digits turned into a string, so that parsing loses nothing. */
 export function withoutRounding(json: string): string {
   return withNumbers(json, (token) =>
     digits(token) === digits(String(Number(token))) ? token : `"${token}"`,
@@ -211,7 +211,7 @@ function digits(number: string): string {
   return plain.slice(from, to);
 }
 
-/** Valid JSON with numbers as guards are shown them: written with an exponent they may spell something else. */
+/** Valid JSON with numbers as guards see them: without exponents, which could hide their digits. */
 function withPlainNumbers(json: string): string {
   return withNumbers(json, (token) => {
     const plain = String(Number(token));
@@ -219,12 +219,12 @@ function withPlainNumbers(json: string): string {
   });
 }
 
-/** Deeper JSON is neither taken apart nor stored: somewhere beyond this, `JSON.stringify` fails. */
+/** Deeper JSON is neither searched nor stored: somewhere beyond this, `JSON.stringify` fails. */
 export const DEEPEST = 1000;
 
 /**
- * Arguments of a call as guards judge them, and the text to keep if they pass; what could not be judged is not in it.
- * Undefined for text that is not JSON, or too deep to be taken apart.
+ * Parses the arguments of a call for guards. `kept` is the text to keep if they pass, without parts that can't be judged.
+ * Undefined if the text isn't JSON or is nested too deep.
  */
 export function readArguments(given: string): { readonly args: unknown; readonly kept: string } | undefined {
   if (depthOf(given, DEEPEST) > DEEPEST) return undefined;
@@ -241,7 +241,7 @@ export function readArguments(given: string): { readonly args: unknown; readonly
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
 const ESCAPED: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 
-/** Text that was meant to be JSON, without its escapes: a reader sees through those. */
+/** Text that was meant to be JSON, without escapes, as a reader understands it. */
 export function unescaped(text: string): string {
   return text.replace(ESCAPE, (_, code?: string, plain?: string) =>
     code === undefined ? (ESCAPED[plain!] ?? plain!) : String.fromCharCode(Number.parseInt(code, 16)),

@@ -1,4 +1,4 @@
-/** The kinds of values that options are made of. Each knows its words for error messages and its JSON Schema. */
+/** The kinds of values that options have. Each has its text for error messages and its JSON Schema. */
 import type { Clock } from './clock.js';
 import { AlliumError, invalidOption, isOptions } from './errors.js';
 import { type Foreign, foreignModel } from './foreign-names.js';
@@ -18,7 +18,7 @@ export function kind<T>(
   return { expected, fits, ...more };
 }
 
-/** Any value but undefined, which is an option that was left out. */
+/** Any value. */
 export const anything: Kind<any> = kind('a value', (value) => value !== undefined, { schema: {} });
 
 /** Text, which may be empty. */
@@ -38,14 +38,14 @@ export const flag: Kind<boolean> = kind('true or false', (value) => typeof value
   schema: { type: 'boolean' },
 });
 
-/** An object with whatever in it. A list is not one, nor is a map or a date, which hold nothing under a name. */
+/** Any plain object. Lists, maps and dates are not. */
 export const record: Kind<Readonly<Record<string, any>>> = kind('an object', isOptions, {
   schema: { type: 'object' },
 });
 
 /**
- * The JSON Schema of what only code can make: a function, an object with methods. To a validator it is a schema that
- * everything fits; the schemas for editors have `{ import, name }` in its place.
+ * The JSON Schema of values that only code can make, such as functions. A validator accepts anything for it; the schemas for
+ * editors use `{ import, name }` instead.
  */
 export const CODE: Readonly<Record<string, unknown>> = { 'x-code': true };
 
@@ -54,12 +54,12 @@ export function func<T = (...args: any[]) => any>(): Kind<T> {
   return kind('a function', (value) => typeof value === 'function', { schema: CODE });
 }
 
-/** Says which errors are meant: a function, or a class of errors. `errorTest()` makes a function of either. */
+/** Selects errors: a function, or an error class. `errorTest()` makes a function of either. */
 export function errorFilter<T>(): Kind<T> {
   return { ...func<T>(), expected: 'a function or a class of errors' };
 }
 
-/** An object, of whatever class, with these methods. */
+/** An object of any class with these methods. */
 export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
   const isObject = (value: any) =>
     (typeof value === 'object' || typeof value === 'function') && value !== null;
@@ -68,7 +68,7 @@ export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
   return kind(
     `an object with ${names.map((name) => `${name}()`).join(', ')}`,
     (value) => isObject(value) && lacks(value).length === 0,
-    // Of one that has none of them, saying what is expected says it all.
+    // If it has none of them, the list of expected methods is enough.
     { schema: CODE, lacks: (value) => (lacks(value).length < names.length ? lacks(value) : []) },
   );
 }
@@ -131,8 +131,8 @@ export function oneOf<const T extends string>(...choices: readonly T[]): Kind<T>
 }
 
 /**
- * A list with at least `least` items of one kind. It is refused as a whole, in the words of `expected`; without those,
- * a wrong item is named, as in `models[2]`.
+ * A list with at least `least` items of one kind. With `expected`, errors are about the whole list; otherwise they name the
+ * wrong item, as in `models[2]`.
  */
 export function listOf<T>(item: Kind<T>, expected?: string, least = 0): Kind<readonly T[]> {
   // By index: a hole in a list is a wrong item, too.
@@ -158,7 +158,7 @@ export const list: Kind<readonly any[]> = kind('a list', Array.isArray, { schema
 /** A list of texts that name something. */
 export const names: Kind<readonly string[]> = listOf(text, 'a list of names');
 
-/** An object of values that are all of one kind. A wrong one is named, as in `perTool.search`. */
+/** An object whose values are all of one kind. Errors name the wrong one, as in `perTool.search`. */
 export function recordOf<T>(item: Kind<T>, expected = 'an object'): Kind<Readonly<Record<string, T>>> {
   const inside = (value: object, option: string) => {
     for (const [name, one] of Object.entries(value)) {
@@ -173,7 +173,7 @@ export function recordOf<T>(item: Kind<T>, expected = 'an object'): Kind<Readonl
   });
 }
 
-/** A value of one of these kinds. The first that fits is meant. */
+/** A value of one of these kinds. The first that fits is used. */
 export function either<const K extends readonly Kind[]>(...kinds: K): Kind<TypeOf<K[number]>> {
   const schemas = new Set(kinds.flatMap(({ schema }) => (schema ? [schema] : [])));
   const [one, ...more] = schemas;
@@ -201,7 +201,7 @@ export function shape<const F extends Fields>(fields: F, foreign?: Foreign): Kin
   });
 }
 
-/** Gives a field a default, which is filled in if the field is left out. */
+/** Gives a field a default value. */
 export function withDefault<K extends Kind>(
   of: K,
   value: NoInfer<TypeOf<K>>,
@@ -214,7 +214,7 @@ export function secret<K extends Kind>(of: K): K {
   return { ...of, secret: true };
 }
 
-/** Makes a field one that may not be left out. */
+/** Makes a field required. */
 export function required<K extends Kind>(of: K): K & { readonly required: true } {
   return { ...of, required: true };
 }

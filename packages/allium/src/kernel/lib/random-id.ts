@@ -1,11 +1,11 @@
-/** Ids that nobody else makes. */
+/** Random, unique ids. */
 
 const ALPHABET = new TextEncoder().encode('0123456789abcdefghijklmnopqrstuvwxyz');
 const pool = new Uint8Array(4096);
 const codes = new Array<number>(16).fill(0);
 let used = pool.length;
 
-/** 16 characters, about 80 bits. Random bytes are drawn many at a time: each draw costs more than a turn. */
+/** 16 characters, about 80 bits. Random bytes are fetched in bulk: each fetch costs more than a turn. */
 export function randomId(): string {
   if (used + 16 > pool.length) {
     globalThis.crypto.getRandomValues(pool);

@@ -1,4 +1,4 @@
-/** A queue whose two ends cost the same however long it is: `Array.shift` moves everything that stays. */
+/** A queue whose two ends cost the same at any length; `Array.shift` would move everything. */
 export class RingQueue<T> {
   private items: (T | undefined)[] = new Array(16).fill(undefined);
   private head = 0;
@@ -28,7 +28,7 @@ export class RingQueue<T> {
     this.size = 0;
   }
 
-  /** The capacity stays a power of two, so that a mask does for the remainder. */
+  /** The capacity stays a power of two, so that a mask replaces the remainder. */
   private grow(): void {
     const { items, head } = this;
     this.items = [...items.slice(head), ...items.slice(0, head), ...new Array(items.length).fill(undefined)];

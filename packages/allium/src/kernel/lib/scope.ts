@@ -5,7 +5,7 @@
 
 import { type Linked, LinkedList } from './linked-list.js';
 
-/** Somebody who is told when a scope is aborted. */
+/** A listener for the abort of a scope. */
 export interface Listener extends Linked<Listener> {
   /** Where it listens. */
   at: Scope | undefined;
@@ -13,9 +13,9 @@ export interface Listener extends Linked<Listener> {
 }
 
 export class Scope {
-  /** Everyone who listens in this tree of scopes, in the order they came. */
+  /** All listeners in this tree of scopes, oldest first. */
   private readonly listeners: LinkedList<Listener>;
-  /** How many of them listen here. Mostly nobody does. */
+  /** How many of them listen here. Usually none. */
   private listening = 0;
   private own: unknown = undefined;
   private controller: AbortController | undefined = undefined;
@@ -28,7 +28,7 @@ export class Scope {
     return this.reason !== undefined;
   }
 
-  /** Why it was aborted; undefined while it is not. */
+  /** Why it was aborted; undefined until then. */
   get reason(): unknown {
     for (let at: Scope | undefined = this; at !== undefined; at = at.parent)
       if (at.own !== undefined) return at.own;
@@ -44,7 +44,7 @@ export class Scope {
     return this.controller.signal;
   }
 
-  /** Tells everyone in here and further in, in the order they came. Those taken back meanwhile are not told. */
+  /** Calls all listeners here and further in, oldest first, except those removed meanwhile. */
   abort(reason: unknown): void {
     if (this.aborted) return;
     this.own = reason;
@@ -54,23 +54,23 @@ export class Scope {
     for (const one of inside) if (one.at?.remove(one)) one.tell(reason);
   }
 
-  /** Calls `fn` once when the scope is aborted; at once if it already is. Returns what takes it back. */
+  /** Calls `fn` once when the scope is aborted; at once if it already is. The returned function removes it. */
   onAbort(fn: (reason: unknown) => void): () => void {
     const listener = new Callback(fn);
     this.listen(listener);
     return () => this.remove(listener);
   }
 
-  /** Tells the listener once when the scope is aborted; at once if it already is. */
+  /** Calls the listener once when the scope is aborted; at once if it already is. */
   listen(listener: Listener): void {
     const { reason } = this;
     if (reason === undefined) this.add(listener);
     else listener.tell(reason);
   }
 
-  /** What it guarded has ended: nobody who listens here is told of a later abort. */
+  /** The work in this scope has ended: its listeners don't hear of a later abort. */
   close(): void {
-    // Once it is aborted, everyone on the list is told, even if the first to hear of it closes the scope.
+    // Once it is aborted, all listeners are called, even if the first one closes the scope.
     if (this.listening === 0 || this.aborted) return;
     for (let one = this.listeners.first; one !== undefined; ) {
       const { after } = one;
@@ -85,7 +85,7 @@ export class Scope {
     this.listening++;
   }
 
-  /** Says whether it was listening here. */
+  /** Returns whether it was listening here. */
   remove(listener: Listener): boolean {
     if (listener.at !== this) return false;
     this.listeners.remove(listener);
@@ -113,8 +113,8 @@ class Callback implements Listener {
 }
 
 /**
- * Carries a signal to a model, which is aborted with the scope or alone. It is made when the model reads it, and is a
- * property of the object itself, so that `{ ...options }` has it.
+ * Carries a signal to a model, which aborts with the scope or alone. The signal is created when the model reads it. It is an
+ * own property, so that `{ ...options }` has it.
  */
 export class SignalCarrier {
   declare readonly signal: AbortSignal;
@@ -127,7 +127,7 @@ export class SignalCarrier {
     Object.defineProperty(this, 'signal', SignalCarrier.#signal);
   }
 
-  /** One getter for all of them: with one of its own, each would be a shape of its own to the engine. */
+  /** One getter for all instances: with separate ones, each instance would get its own hidden class. */
   static readonly #signal: PropertyDescriptor & ThisType<SignalCarrier> = {
     get() {
       return this.#made().signal;
@@ -135,7 +135,7 @@ export class SignalCarrier {
     enumerable: true,
   };
 
-  /** Aborts this call only: the scope goes on. */
+  /** Aborts this call only, not the scope. */
   abort(reason: unknown): void {
     this.#made().abort(reason);
   }
@@ -152,7 +152,7 @@ export class SignalCarrier {
 
 type SetTimer = (fn: () => void, ms: number) => () => void;
 
-/** Waits for work as long as its scope is not aborted. What the work brings later is dropped. */
+/** Waits for work until its scope is aborted. A later outcome is dropped. */
 export class Wait<T, R = T> implements Listener {
   at = undefined;
   before = undefined;
@@ -219,8 +219,8 @@ export function untilAborted<T>(work: PromiseLike<T>, scope: Scope): Promise<T> 
 }
 
 /**
- * Like `untilAborted`, but gives the work `graceMs` to wind down by itself: its own cleanup usually settles it at once,
- * and only code that ignores its signal is left behind.
+ * Like `untilAborted`, but gives the work `graceMs` to finish by itself: usually its cleanup settles it at once, and only code
+ * that ignores its signal is left behind.
  */
 export function supervised<T>(
   work: PromiseLike<T>,

@@ -8,23 +8,23 @@ export interface Kind<out T = unknown> {
   readonly expected: string;
   /** Never throws, whatever it's given. */
   readonly fits: (value: any) => boolean;
-  /** Names what a value that doesn't fit lacks, for "got … without …". */
+  /** Names what a wrong value lacks, for "got … without …". */
   readonly lacks?: (value: any) => readonly string[];
-  /** Finds what is wrong inside a value that fits. `option` is where the value stands. */
+  /** Finds what is wrong inside a value that fits otherwise. `option`: the path of the value. */
   readonly inside?: (value: any, option: string) => AlliumError | undefined;
-  /** The same as JSON Schema, for editors and config files. In the place of code it has `CODE`. */
+  /** Its JSON Schema, for editors and config files. `CODE` stands for code. */
   readonly schema?: Readonly<Record<string, unknown>>;
   /** Fields are optional unless this is set. */
   readonly required?: boolean;
-  /** What a field that is left out comes to. */
+  /** The default of the field. */
   readonly default?: T;
   /** Its value is never shown, logged or stored. */
   readonly secret?: boolean;
-  /** What TypeScript calls it. Only the type checker reads this. */
+  /** Its TypeScript type. Only the type checker reads this. */
   readonly '~type'?: T;
 }
 
-/** The fields of an object: a kind by each name. */
+/** The fields of an object, with the kind of each. */
 export type Fields = Readonly<Record<string, Kind>>;
 
 /** The TypeScript type of the values of a kind. */
@@ -52,7 +52,7 @@ export function isOf(kind: Kind, value: unknown): boolean {
   return wrongValue('', kind, value) === undefined;
 }
 
-/** The same as `wrongValue` for an object with these fields and no others. `prefix` stands before the names of its fields. */
+/** Like `wrongValue`, for an object with these fields and no others. `prefix`: goes before the names of its fields. */
 export function wrongField(
   what: string,
   fields: Fields,
@@ -67,7 +67,7 @@ export function wrongField(
     : wrongKey(what, options, Object.keys(fields), foreign);
 }
 
-/** The same, but it looks at these fields only. */
+/** The same, but ignores other fields. */
 export function wrongFieldValue(fields: Fields, options: object, prefix = ''): AlliumError | undefined {
   for (const name in fields) {
     const value = (options as Record<string, unknown>)[name];
@@ -111,8 +111,8 @@ export function checkValue(option: string, kind: Kind, value: unknown): void {
 }
 
 /**
- * Checks an object of options: every field it has must be named here and be of that kind. `what` takes the options.
- * `foreign` says what other libraries call them.
+ * Checks an object of options: every field must be listed here and be of that kind. `what`: the function that takes the
+ * options. `foreign`: names that other libraries use.
  *
  * @example
  * checkFields('hideNumbers()', { digits: kinds.integer(1, 9), name: kinds.nonEmptyText }, options);
@@ -123,8 +123,8 @@ export function checkFields(what: string, fields: Fields, options: unknown, fore
 }
 
 /**
- * Checks only the names in an object: throws if it is not an object or has a name that is not in `allowed`, and tells
- * which was probably meant. `foreign` says what other libraries call them.
+ * Checks only the names in an object: throws if it isn't an object or has a name that isn't in `allowed`, and suggests the
+ * name that was probably meant. `foreign`: names that other libraries use.
  */
 export function checkKeys(what: string, value: unknown, allowed: readonly string[], foreign?: Foreign): void {
   const wrong = wrongKey(what, value, allowed, foreign);

@@ -1,4 +1,4 @@
-/** Makes text from elsewhere safe to write to a terminal: characters that would steer it, or hide in it, are spelled out. */
+/** Makes foreign text safe for a terminal: control and hidden characters are spelled out. */
 import { invalidOption } from './errors.js';
 
 /**
@@ -46,7 +46,7 @@ export function terminalText(text: string): string {
     );
 }
 
-/** The same for JSON: hidden characters become `\uXXXX`, so it says to a program what it said before. */
+/** The same for JSON: hidden characters become `\uXXXX`, so that programs read the same value. */
 export function terminalJson(json: string): string {
   if (typeof json !== 'string') throw invalidOption('json', 'text', json);
   return json.replace(IN_JSON, (found) => {

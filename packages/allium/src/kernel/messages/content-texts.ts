@@ -1,4 +1,4 @@
-/** The texts in the content of a message: reads them all, and puts others in their place. */
+/** Reads all texts in the content of a message, and replaces them. */
 
 import {
   asJson,
@@ -36,7 +36,7 @@ function textsOfPart(part: Part): readonly string[] {
   }
 }
 
-/** The texts of content, as readers join them: all of its text is one text, and all of its thinking another. */
+/** The texts of content, joined as readers see them: all text blocks are one text, and all thinking is another. */
 export function saidIn(content: readonly Part[]): Gathered {
   const strings: string[] = [];
   const keys: unknown[] = [];
@@ -50,7 +50,7 @@ export function saidIn(content: readonly Part[]): Gathered {
   return gather(strings, keys);
 }
 
-/** `left`: what is left of each text of each part. */
+/** Replaces the texts of content. `left`: the new texts, in the order they were read. */
 export function redactedContent(
   { role, content }: Pick<Message, 'role' | 'content'>,
   left: readonly string[],
@@ -67,7 +67,7 @@ export function redactedContent(
 function withPartTexts(part: Part, texts: readonly string[], role: Message['role']): Part {
   switch (part.type) {
     case 'text':
-      // Metadata of the application's own messages is not ours to remove.
+      // Metadata of user messages belongs to the application, so it stays.
       return { ...(role === 'user' ? part : withoutMetadata(part)), text: texts[0]! };
     case 'thinking':
       return withheldThinking(part, texts[0]!);
@@ -103,7 +103,7 @@ export function withheldThinking(part: ThinkingContent, text: string): ThinkingC
   return { ...rest, text, redacted: true };
 }
 
-/** A provider's metadata describes the block as it was, and may quote it. */
+/** Drops metadata: the provider's describes the old text, and may quote it. */
 export function withoutMetadata<P extends Part>({ metadata: _, ...part }: P): Omit<P, 'metadata'> {
   return part;
 }

@@ -1,4 +1,5 @@
-/** Checks what callers and middleware hand in as messages, once, where it comes in. */
+/** Checks the messages that callers and middleware pass in, once. */
+
 import { AlliumError, messageOf, shown } from '../lib/errors.js';
 import { foreignMessage } from '../lib/foreign-names.js';
 import { type Flaw, toJson, unwritable } from '../lib/frozen-json.js';
@@ -16,7 +17,7 @@ import {
   userMessage,
 } from './messages.js';
 
-/** What the content of a message of each role is made of. */
+/** The types of content that each role may have. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   user: ['text', 'image', 'file'],
   assistant: ['text', 'thinking', 'tool-call', 'file', 'provider'],
@@ -33,7 +34,7 @@ const TEXTS: Readonly<Record<string, readonly string[]>> = {
   'tool-call': ['id', 'name', 'arguments'],
 };
 
-/** Input of a run, or a list of messages, as messages. */
+/** Turns the input of a run into messages. */
 export function toMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   const messages = listOf(input);
   if (messages.length === 0) {
@@ -58,7 +59,7 @@ function listOf(input: MessageInput | readonly MessageInput[], isInner = false):
   return (input as readonly MessageInput[]).flatMap((item) => listOf(item, true));
 }
 
-/** A message with everything it needs, or an error that says what is wrong with it. */
+/** Completes a message, or throws an error that says what is wrong with it. */
 export function checkMessage(message: Message): Message {
   const fail = (wanted: string): AlliumError => invalidMessage(wanted, message);
   if (typeof message !== 'object' || message === null) throw fail('text, content or a message');
@@ -107,8 +108,8 @@ function lackOfContent(
 }
 
 /**
- * The same for a list of messages to send. `known` is a list that was checked before, which this one was made from. Most
- * messages stand where they stood there, counted from the start or from the end; those that are frozen are still fine.
+ * The same for a list of messages to send. `known`: a checked list that this one was made from. Most messages are at the same
+ * place there, counted from the start or the end, and if they are frozen they are still fine.
  */
 export function lackOfMessages(messages: unknown, known: readonly Message[] = []): string | undefined {
   if (!Array.isArray(messages)) return 'a list of messages';
@@ -135,11 +136,11 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
     return `a message { role: '${roles.join("' | '")}', content: [...] }`;
   if (stopReason !== undefined && !FINISH_REASONS.includes(stopReason))
     return `a \`stopReason\` of ${FINISH_REASONS.join(', ')}`;
-  // A call without an id is given one.
+  // A call without an id gets one later.
   return lackOfContent(role, content, ['id']) ?? lackOfJson(message as Message);
 }
 
-/** The same for what a journal has to store, field by field. */
+/** The same for what can't be journaled, field by field. */
 export function lackOfJson(message: Pick<Message, 'content'>): string | undefined {
   for (const owner of [message, ...message.content])
     for (const [field, value] of Object.entries(owner))
@@ -148,13 +149,13 @@ export function lackOfJson(message: Pick<Message, 'content'>): string | undefine
   return undefined;
 }
 
-/** What a caller said, as messages of our own. */
+/** The input of a caller as frozen copies. */
 export function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
   if (typeof input === 'string') return [freezeMessage(userMessage(input))];
   return toMessages(input).map(ownMessage);
 }
 
-/** A frozen copy of a message from outside. The caller may go on changing its own; all of the copy can be journaled. */
+/** A frozen copy of a message from outside, which can be journaled. The caller may keep changing its own. */
 export function ownMessage(given: Message): Message {
   const message = checkMessage(given);
   checkMetadata(message);
@@ -182,7 +183,7 @@ function noRecord(name: string, { what, at }: Flaw): AlliumError {
   );
 }
 
-/** Why these can't be appended to a history, if so: every call needs its result, right after it, in order. */
+/** Why these can't be appended to a history, if so. Every call needs its result, right after it, in order. */
 export function misplacedIn(messages: readonly Message[]): string | undefined {
   if (messages.every(({ role }) => role === 'user')) return undefined;
   let open: readonly string[] = [];

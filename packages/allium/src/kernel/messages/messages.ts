@@ -1,4 +1,4 @@
-/** Messages: what people, models and tools said. Frozen once they are in a history. */
+/** Messages of people, models and tools. Frozen once they are in a history. */
 import { AlliumError, shown } from '../lib/errors.js';
 import { isPlain } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
@@ -28,7 +28,7 @@ export interface FileContent {
   readonly metadata?: Metadata;
 }
 
-/** What the model thought aloud. `signature` is the provider's seal; a guard that rewrites the text removes it. */
+/** The model's thinking. `signature` is the provider's; a guard that rewrites the text removes it. */
 export interface ThinkingContent {
   readonly type: 'thinking';
   readonly text: string;
@@ -37,7 +37,7 @@ export interface ThinkingContent {
   readonly metadata?: Metadata;
 }
 
-/** A call the model asks for. `arguments` is the JSON text exactly as the model wrote it. */
+/** A tool call. `arguments` is the JSON text exactly as the model wrote it. */
 export interface ToolCall {
   readonly type: 'tool-call';
   readonly id: string;
@@ -46,7 +46,7 @@ export interface ToolCall {
   readonly metadata?: Metadata;
 }
 
-/** Anything else a provider returns beside text: sources, results of tools it ran itself, … */
+/** Anything else a provider returns: sources, results of tools it ran itself, … */
 export interface ProviderContent {
   readonly type: 'provider';
   readonly kind: string;
@@ -79,7 +79,7 @@ export const FINISH_REASONS = [
 
 export type FinishReason = (typeof FINISH_REASONS)[number];
 
-/** What a person said, or somebody in their place. */
+/** A message of a person, or written on their behalf. */
 export interface UserMessage {
   readonly id: string;
   readonly role: 'user';
@@ -87,7 +87,7 @@ export interface UserMessage {
   readonly metadata?: Metadata;
 }
 
-/** What a model answered, before it has a place in a history. */
+/** A model's answer, before it is in a history. */
 export interface ModelResponse {
   readonly role: 'assistant';
   readonly content: readonly AssistantContent[];
@@ -98,12 +98,12 @@ export interface ModelResponse {
   readonly metadata?: Metadata;
 }
 
-/** What the model said, in the history. */
+/** A model's answer in the history. */
 export interface AssistantMessage extends ModelResponse {
   readonly id: string;
 }
 
-/** What came of a tool call. */
+/** The result of a tool call in the history. */
 export interface ToolMessage {
   readonly id: string;
   readonly role: 'tool';
@@ -118,14 +118,14 @@ export interface ToolMessage {
 
 export type Message = UserMessage | AssistantMessage | ToolMessage;
 
-/** A user message as it is written by hand. */
+/** A user message as you write it by hand. */
 export interface UserInput {
   readonly role: 'user';
   readonly content: string | readonly UserContent[];
   readonly metadata?: Metadata;
 }
 
-/** What may be handed in where a user message is wanted. Ids are given when the message is appended. */
+/** What you can pass as a user message. It gets its id when it is appended. */
 export type MessageInput = string | readonly UserContent[] | Message | UserInput;
 
 export const NO_USAGE: Usage = Object.freeze({
@@ -136,14 +136,14 @@ export const NO_USAGE: Usage = Object.freeze({
   totalTokens: 0,
 });
 
-/** The usage of a call that told nothing about its tokens: none are counted, and its cost is unknown. */
+/** The usage of a call that reported no tokens: none are counted, and its cost is unknown. */
 export const UNKNOWN_USAGE: Usage = Object.freeze({ ...NO_USAGE });
 
 export function isNothing({ totalTokens, inputTokens, outputTokens }: Usage): boolean {
   return totalTokens === 0 && inputTokens === 0 && outputTokens === 0;
 }
 
-/** A running sum. Readers get a frozen copy, made when they ask. */
+/** A running sum. Readers get a frozen copy, made on demand. */
 export class UsageTotal {
   private inputTokens = 0;
   private outputTokens = 0;
@@ -169,12 +169,12 @@ export class UsageTotal {
   }
 }
 
-/** A user message from text or content. The id is given when it is appended to a history. */
+/** A user message from text or content. It gets its id when it is appended to a history. */
 export function userMessage(content: string | readonly UserContent[], metadata?: Metadata): UserMessage {
   return { id: '', role: 'user', content: partsOf(content), ...(metadata && { metadata }) };
 }
 
-/** Content as a list. Its parts are checked where the message is handed in. */
+/** Content as a list. Its parts are checked when the message is passed in. */
 function partsOf<Part>(content: string | readonly Part[]): readonly (Part | TextContent)[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }];
   return contentOf({ content });
@@ -200,7 +200,7 @@ export function isSyntheticMessage(message: Message): boolean {
   return message?.metadata?.synthetic === true;
 }
 
-/** All text of a message, its text blocks joined. */
+/** All text of a message: its text blocks, joined. */
 export function textOf(message: { readonly content: readonly { readonly type: string }[] }): string {
   let text = '';
   for (const part of contentOf(message)) if (part.type === 'text') text += (part as TextContent).text;
@@ -263,7 +263,7 @@ function freezeInside(value: unknown): void {
   }
 }
 
-/** Is all it says frozen? */
+/** Is the message frozen, including its content? */
 export function isFrozenMessage(message: Message): boolean {
   const { content } = message;
   return (

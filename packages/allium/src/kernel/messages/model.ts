@@ -15,7 +15,7 @@ import type {
   Usage,
 } from './messages.js';
 
-/** What a model is asked. Everything in it is read-only. */
+/** The request to a model. Everything in it is read-only. */
 export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly systemPrompt: string;
@@ -36,27 +36,27 @@ export interface ToolSpec {
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ModelSettings {
-  /** The most the model may write. A budget may lower it. */
+  /** How many tokens the model may write at most. A budget may lower it. */
   readonly maxOutputTokens?: number;
-  /** How free the model is in its choice of words, on the scale of its provider. */
+  /** How random the choice of words is, on the provider's scale. */
   readonly temperature?: number;
-  /** Only the likeliest words that together have this probability. */
+  /** Choose only among the likeliest words that together have this probability. */
   readonly topP?: number;
   /** Texts at which the model stops. */
   readonly stopSequences?: readonly string[];
-  /** For models that can repeat themselves. */
+  /** Makes answers repeatable, for models that support it. */
   readonly seed?: number;
   /** Whether the model has to call a tool, and which. */
   readonly toolChoice?: 'auto' | 'none' | 'required' | { readonly tool: string };
-  /** JSON Schema the answer has to follow, for models that can. */
+  /** JSON Schema that the answer has to follow, for models that support it. */
   readonly responseSchema?: JsonSchema;
-  /** Options by provider name; only the provider they are named for sees them. */
+  /** Options by provider name. Each provider only sees its own. */
   readonly provider?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Of the system prompt, as messages have it: `provider` holds options by provider name, such as a cache marker. */
+  /** Metadata of the system prompt, like that of messages: `provider` holds options by provider name, such as a cache marker. */
   readonly systemMetadata?: Metadata;
 }
 
-/** What each setting has to be. Options for one provider are the provider's to check. */
+/** How each setting is checked. A provider checks its own options. */
 export const MODEL_SETTINGS: Kind = kinds.shape(
   {
     maxOutputTokens: kinds.integer(1),
@@ -81,18 +81,18 @@ function isToolChoice(value: unknown): boolean {
 }
 
 /**
- * One piece of a streamed answer: content, or the beginning of some. Consecutive pieces of one type form one content
- * block; a `block` key, where given, says which block a piece belongs to, so that blocks may interleave.
+ * One piece of a streamed answer. Consecutive pieces of one type form one content block; a `block` key says which block a
+ * piece belongs to, so that blocks may interleave.
  */
 export type ModelPart =
   | (TextContent & Keyed)
   | (ThinkingContent & Keyed)
-  /** A whole call, or its beginning when `tool-call-delta` pieces with the same id follow. */
+  /** A whole call, or its start if `tool-call-delta` pieces with the same id follow. */
   | ToolCall
   | { readonly type: 'tool-call-delta'; readonly id: string; readonly arguments: string }
   | FileContent
   | ProviderContent
-  /** The last piece of every complete stream: without it the answer counts as cut off. */
+  /** The last piece of every complete stream. Without it the answer counts as cut off. */
   | {
       readonly type: 'finish';
       readonly reason: FinishReason;
@@ -102,7 +102,7 @@ export type ModelPart =
 
 interface Keyed {
   readonly block?: string | number;
-  /** Nothing more comes of this block: guards need not hold back for it what follows. */
+  /** The block is complete, so guards needn't wait for more of it. */
   readonly end?: boolean;
 }
 
@@ -117,10 +117,9 @@ export interface Price {
 /**
  * A language model.
  *
- * Contract of `stream`: it is called once per attempt and must not be called again to go on; it may throw or
- * reject at any time; it ends with a `finish` piece, and if it then goes on without a word it is let go after
- * `teardownTimeoutMs`; it stops when `signal` aborts, unless that piece is all that was left. Reading `signal` is what
- * makes it exist, so a model that needs none costs none. It may also return a plain (synchronous) iterable.
+ * Contract of `stream`: it is called once per attempt. It may throw or reject at any time. It ends with a `finish` piece; if
+ * it doesn't return after that, it is abandoned after `teardownTimeoutMs`. It stops when `signal` aborts. The signal is only
+ * created when you read it, so a model that doesn't need one pays nothing. It may also return a synchronous iterable.
  */
 export interface Model {
   readonly provider: string;
@@ -137,18 +136,18 @@ export interface Model {
 }
 
 /**
- * A transform of a stream of parts; made anew for each stream.
+ * A transform of a stream of parts. Each stream gets a new one.
  *
- * Contract: it works at once. `emit` may be called any number of times, before `part` or `end` return; what they throw
- * fails the model call.
+ * Contract: it is synchronous. It may call `emit` any number of times before `part` or `end` return. If they throw, the model
+ * call fails.
  */
 export interface StreamTransform {
   part(part: ModelPart, emit: (part: ModelPart) => void): void;
-  /** Called once when the stream has ended, before its `finish` piece goes on. */
+  /** Called once when the stream has ended, before its `finish` piece is passed on. */
   end?(emit: (part: ModelPart) => void): void;
 }
 
-/** `provider/id`: how a model is named in messages, prices and explanations. */
+/** The name of a model in messages, prices and explanations: `provider/id`. */
 export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
   if (typeof model !== 'object' || model === null)
     throw invalidOption('model', 'a model with provider and id', model);

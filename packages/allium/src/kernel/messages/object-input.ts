@@ -1,4 +1,4 @@
-/** Input schemas for the tools this package brings itself: Standard Schemas without a schema library. */
+/** Input schemas for this package's own tools: Standard Schemas without a schema library. */
 import { isRecord } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
 import { isOf, type Kind } from '../lib/shapes.js';
@@ -6,16 +6,16 @@ import { deepFreeze } from './messages.js';
 import type { JsonSchema } from './model.js';
 import type { SchemaIssue, StandardSchema } from './standard-schema.js';
 
-/** One property of the input. `object` also takes the JSON text of an object, which some models write. */
+/** One property of the input. `object` also accepts the JSON text of an object, which some models write. */
 export interface Field {
   readonly type: 'text' | 'integer' | 'texts' | 'object';
   /** Shown to the model. */
   readonly description: string;
   /** @default false */
   readonly optional?: boolean;
-  /** What a text is when it is left out. */
+  /** The text if the property is left out. */
   readonly default?: string;
-  /** Suggested to the model; other texts are let through. */
+  /** Suggested to the model; other texts are accepted too. */
   readonly oneOf?: readonly string[];
   /** The smallest integer, or the fewest texts. */
   readonly min?: number;
@@ -23,7 +23,7 @@ export interface Field {
 }
 
 /**
- * An input schema for a tool, without a schema library: a flat object with these properties. Others are refused, for a
+ * An input schema for a tool, without a schema library: a flat object with these properties. Others are refused, because a
  * misspelt one would be ignored silently.
  *
  * @example
@@ -77,7 +77,7 @@ function kindOf({ type, min, max }: Field): Kind {
   }
 }
 
-/** Some models write the JSON text of an object in its place. */
+/** Some models write the JSON text of an object instead of the object. */
 function parsedObject(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   try {

@@ -1,4 +1,4 @@
-/** Prices of models: the one a model carries, or else what `priceOf` says. */
+/** Prices of models: the model's own, or what `priceOf` returns. */
 import { AlliumError, invalidOption, isThenable, messageOf, shown } from '../lib/errors.js';
 import type { Usage } from './messages.js';
 import { type Model, modelName, type Price } from './model.js';
@@ -22,7 +22,7 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
   try {
     return priceOf(model);
   } catch (cause) {
-    // A sub-agent may be given the reader of another agent, whose errors are coded already.
+    // A sub-agent may have the reader of another agent, whose errors have codes already.
     if (cause instanceof AlliumError) throw cause;
     throw new AlliumError(
       'INVALID_OPTION',
@@ -32,7 +32,7 @@ function asked(priceOf: PriceOf, model: Model): Price | undefined {
   }
 }
 
-/** Checks that a price is made of numbers ≥ 0: otherwise costs would be NaN, and no limit would ever be reached. */
+/** Checks that a price consists of numbers ≥ 0: with NaN, no limit would ever be reached. */
 export function checkPrice(model: Named, price: Price): void {
   const { input, output, cacheRead = 0, cacheWrite = 0 } = price;
   if (isAmount(input) && isAmount(output) && isAmount(cacheRead) && isAmount(cacheWrite)) return;

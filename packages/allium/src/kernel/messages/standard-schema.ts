@@ -30,7 +30,7 @@ export interface SchemaIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Is it a schema of zod, valibot, arktype or another library of the Standard Schema interface? */
+/** Is it a schema of zod, valibot, arktype or another Standard Schema library? */
 export function isStandardSchema(value: unknown): value is StandardSchema {
   if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return false;
   const standard = (value as Record<string, unknown>)['~standard'];
@@ -41,7 +41,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   );
 }
 
-/** The JSON Schema of what a schema takes: from the schema itself, or from `convert`. `owner` begins the error if there is none. */
+/** The JSON Schema of a schema's input: from the schema itself, or from `convert`. `owner` starts the error message. */
 export function jsonSchemaOf(
   owner: string,
   schema: StandardSchema,
@@ -91,7 +91,7 @@ function withoutDialect(schema: unknown): JsonSchema {
   return Object.freeze(rest);
 }
 
-/** Does it clearly describe something other than objects? A schema that leaves it open, or refers to another, may allow them. */
+/** Does it clearly exclude objects? A schema that leaves it open, or refers to another, may allow them. */
 export function excludesObjects({ type, anyOf, oneOf }: JsonSchema): boolean {
   if (type !== undefined) return type !== 'object' && !(Array.isArray(type) && type.includes('object'));
   return [anyOf, oneOf].some((choices) => Array.isArray(choices) && choices.every(isNoObject));

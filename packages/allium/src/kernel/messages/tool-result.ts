@@ -1,4 +1,4 @@
-/** What a tool call came to, made of what a tool returned. */
+/** The result of a tool call, made from what the tool returned. */
 
 import { invalidOption, shown } from '../lib/errors.js';
 import { copyOf, isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
@@ -6,15 +6,15 @@ import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields, isOf, type Kind } from '../lib/shapes.js';
 import { deepFreeze, type ToolContent } from './messages.js';
 
-/** What a tool call came to. */
+/** The result of a tool call. */
 export interface ToolResult {
   /** What the model reads. */
   readonly content: readonly ToolContent[];
   /** For the application; never sent to the model. */
   readonly details?: unknown;
-  /** The call failed, as far as the model is told. */
+  /** The model is told that the call failed. */
   readonly isError: boolean;
-  /** When every result of a batch says so, the run ends after it. */
+  /** If every result of a batch has it, the run ends after the batch. */
   readonly terminate?: boolean;
 }
 
@@ -32,7 +32,7 @@ const RESULT: Fields = {
 
 const RESULTS = new WeakSet<object>();
 
-/** A result with more than content: details for the application, an error flag, or the wish to end the run. */
+/** Makes a result with more than content: details for the application, an error flag, or `terminate`. */
 export function toolResult(
   result: Partial<Omit<ToolResult, 'content'>> & { content: string | readonly ToolContent[] },
 ): ToolResult {
@@ -49,18 +49,18 @@ export function isMadeResult(value: unknown): value is ToolResult {
   return typeof value === 'object' && value !== null && RESULTS.has(value);
 }
 
-/** A result from a result, or from anything a tool could return. */
+/** Makes a result from anything a tool could return; keeps one that is a result already. */
 export function asToolResult(value: unknown): ToolResult {
   if (typeof value !== 'object' || value === null || typeof (value as ToolResult).isError !== 'boolean')
     return toToolResult(value);
   const { content } = value as { readonly content?: unknown };
-  // As toolResult() takes it.
+  // Like toolResult().
   if (typeof content === 'string')
     return withOwnDetails({ ...(value as ToolResult), content: [{ type: 'text', text: content }] });
   return isResultContent(content) ? withOwnDetails(value as ToolResult) : toToolResult(value);
 }
 
-/** The tool may go on changing the details it gave, so the result gets a copy. */
+/** The tool may keep changing its details, so the result gets a copy. */
 function withOwnDetails(result: ToolResult): ToolResult {
   const { details } = result;
   return details === undefined || isFrozenJson(details)
@@ -68,7 +68,7 @@ function withOwnDetails(result: ToolResult): ToolResult {
     : { ...result, details: ownDetails(details) };
 }
 
-/** The same for its list of content and the metadata of the parts. */
+/** The same for its content and the metadata of the parts. */
 function ownContent(content: readonly ToolContent[]): readonly ToolContent[] {
   if (isFrozenJson(content)) return content;
   return content.map((part) => (part.metadata ? { ...part, metadata: copyOf(part.metadata) } : { ...part }));
@@ -116,7 +116,7 @@ function jsonText(value: unknown): string | undefined {
   }
 }
 
-/** Is it a list of text, image and file content, as a tool may return it? An empty list is not. */
+/** Is it a non-empty list of text, image and file content? */
 export function isContentList(value: unknown): value is readonly ToolContent[] {
   return isResultContent(value) && value.length > 0;
 }
@@ -136,11 +136,11 @@ function isToolContent(value: unknown): value is ToolContent {
     type === 'text'
       ? typeof text === 'string'
       : (type === 'image' || type === 'file') && typeof data === 'string' && typeof mimeType === 'string';
-  // It is stored with all that is in it, metadata above all.
+  // All of it is journaled, including metadata.
   return fine && Object.values(part).every((item) => unwritable(item) === undefined);
 }
 
-/** Content is flat but for metadata. */
+/** Freezes a result. Content is flat except for metadata. */
 export function freezeResult(result: ToolResult): ToolResult {
   const { content, details } = result;
   for (let i = 0; i < content.length; i++) {
@@ -162,7 +162,7 @@ export interface ToolResultPatch {
   readonly terminate?: boolean;
 }
 
-/** `undefined` keeps a field, `null` clears `details`. */
+/** Applies a patch: `undefined` keeps a field, `null` clears `details`. */
 export function patched(result: ToolResult, patch: ToolResultPatch): ToolResult {
   const { content, details, isError, terminate } = patch;
   const next: { -readonly [K in keyof ToolResult]: ToolResult[K] } = { ...result };

@@ -1,4 +1,4 @@
-/** Schemas with fields that JSON Schema can't express: finds what a model may send instead, or which field it is. */
+/** For schemas with fields that JSON Schema can't express: finds what a model may send instead, or names the field. */
 import { isRecord } from '../lib/errors.js';
 import type { StandardSchema } from './standard-schema.js';
 
@@ -11,7 +11,7 @@ interface Unrepresentable {
   readonly message: string;
 }
 
-/** What these accept as input, and JSON has: `z.coerce.date()` takes a text, for one. */
+/** The JSON input that these accept: `z.coerce.date()` accepts text, for example. */
 const COERCED: Readonly<Record<string, object>> = {
   date: { type: 'string', format: 'date-time' },
   bigint: { type: 'string', pattern: '^-?[0-9]+$' },
@@ -30,7 +30,7 @@ export function coercedByZod(
     return accepted;
   };
   const made = convert({ unrepresentable });
-  // Older versions do not ask: they would show the model a field that takes anything.
+  // Older versions don't ask, and would show the model a field that accepts anything.
   return asked ? made : undefined;
 }
 
@@ -88,14 +88,14 @@ function pathIn(steps: readonly (string | number)[]): string {
   return path;
 }
 
-/** For libraries that do not say where they failed: looks for the first field that cannot be converted by itself. */
+/** For libraries that don't say where they failed: finds the first field that can't be converted on its own. */
 export function failingField(
   schema: unknown,
   convert: (schema: StandardSchema) => object,
   path = '',
 ): string {
   if (!isRecord(schema)) return path;
-  // By the names that valibot and zod have for them.
+  // The names that valibot and zod use.
   const { entries, shape, item, element, wrapped } = schema;
   const named = isRecord(entries) ? entries : isRecord(shape) ? shape : {};
   const fields = Object.entries(named).map(

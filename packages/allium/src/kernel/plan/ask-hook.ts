@@ -1,4 +1,4 @@
-/** Calls one decision hook, and checks what it answers and what it assigns. */
+/** Calls one decision hook, and checks what it returns and assigns. */
 
 import type { Context } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
@@ -9,12 +9,12 @@ import type { PlannedHook } from '../protocol/plan.js';
 import { isControl } from '../protocol/signals.js';
 import { SHAPES, wrongAnswer } from './hook-shapes.js';
 
-/** Looks at what a hook assigned to its context instead of `before`; throws if it may not do that. */
+/** Checks what a hook assigned to its context; throws if it may not. */
 export type Look = (planned: PlannedHook, ctx: any, before: any) => void;
 
 /**
- * Notes who threw, skips a hook that fails open, and stops at a latched signal. An abort ends the wait for a hook, and
- * what it answers later is dropped.
+ * Attributes errors, skips a hook that fails open, and stops at a latched signal. An abort ends the wait for a hook; a later
+ * answer is dropped.
  */
 export async function ask<T>(
   planned: PlannedHook,
@@ -40,7 +40,7 @@ export async function ask<T>(
   }
 }
 
-/** Returns if the hook fails open. Otherwise throws, and a signal that was latched before goes first. */
+/** Returns if the hook fails open; otherwise throws its error, or a signal that was latched before. */
 function skip({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): void {
   if (isControl(error)) ctx._latch(error, error === ctx._scope.reason ? 'kernel' : name);
   else attribute(error, { middleware: name, hook }, ctx);

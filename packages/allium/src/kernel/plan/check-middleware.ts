@@ -1,4 +1,5 @@
-/** Finds mistakes in a middleware object that nobody would notice otherwise: misspelt members, wrong declarations. */
+/** Finds mistakes in a middleware object that would go unnoticed: misspelt members, wrong declarations. */
+
 import { AlliumError, nearest, shown } from '../lib/errors.js';
 import { FOREIGN_HOOKS, foreignName } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
@@ -18,7 +19,7 @@ export const POINTS = [
   'tool-result',
   'final',
 ] as const satisfies readonly GuardPoint[];
-/** Where there is an answer of the model to ask for again. */
+/** The points that judge an answer of the model, which can be asked for again. */
 const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];
 const HOOKS: readonly string[] = [
   ...Object.keys(RULES),
@@ -68,10 +69,7 @@ const DECLARATIONS: Fields = {
 const isDeclared = (key: string): boolean => Object.hasOwn(DECLARATIONS, key);
 /** Declarations that do something by themselves. */
 const ACTING = ['tools', 'state', 'guard', 'runOptions'];
-/**
- * Checks one middleware. Nobody would notice a misspelt hook otherwise, because it is never called. `place` says which
- * middleware it is if it has no name.
- */
+/** Checks one middleware: a misspelt hook would never be called. `place` identifies a middleware without a name. */
 export function checkMembers(middleware: Middleware, place: string): void {
   const { name } = middleware as { readonly name?: unknown };
   const who = `Middleware ${typeof name === 'string' && name !== '' ? `"${name}"` : place}`;
@@ -82,7 +80,7 @@ export function checkMembers(middleware: Middleware, place: string): void {
   const members = memberNames(middleware);
   for (const [key, isAccessor] of members) {
     const known = isDeclared(key) || HOOKS.includes(key);
-    // A getter of the middleware's own may do anything, so it is not called here.
+    // An unknown getter may do anything, so it isn't called.
     if (isAccessor && !known) continue;
     const value = (middleware as Record<string, unknown>)[key];
     if (isDeclared(key)) {
@@ -98,15 +96,15 @@ export function checkMembers(middleware: Middleware, place: string): void {
       if (typeof value === 'function') other ??= key;
     }
   }
-  // An empty one, or one with only a name, is meant to do nothing. One with other members was meant to do something.
+  // Empty, or with only a name: meant to do nothing. With other members it was meant to do something.
   if (!acts && members.size > 0 && (!declares || other !== undefined))
     throw fail(
-      `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is none`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,
+      `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is not one`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,
     );
   checkDeclarations(middleware, fail);
 }
 
-/** Functions may be near a hook; other values must be a declaration in another spelling, or look like a guard. */
+/** The member that was probably meant. Functions may resemble a hook; other values a declaration or a guard. */
 function meantBy(key: string, value: unknown): string | undefined {
   const flat = (name: string) => name.replace(/[-_]/g, '').toLowerCase();
   const here = foreignName(FOREIGN_HOOKS, key);
@@ -144,7 +142,7 @@ function checkFeedback({ on, action, maxFeedback }: Guard, fail: (message: strin
     throw fail("`guard.maxFeedback` goes with action: 'feedback'.");
 }
 
-/** Own members and those of its class, without what every object has; true for those that are read by a getter. */
+/** Its own members and those of its class; true for getters. */
 function memberNames(value: object): Map<string, boolean> {
   const names = new Map<string, boolean>();
   for (let at: object | null = value; at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {

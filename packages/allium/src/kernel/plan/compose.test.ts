@@ -107,7 +107,7 @@ describe('flattening', () => {
     [[new Map()], 'Middleware at index 0: it has no hook, tool, state or guard'],
     [
       [{ name: 'no-echo', forbid() {} }],
-      'Middleware "no-echo": it has no hook, tool, state or guard, and `forbid` is none.',
+      'Middleware "no-echo": it has no hook, tool, state or guard, and `forbid` is not one.',
     ],
     [[{ name: 'no-echo', wrapToolCall() {} }], '`wrapToolCall` is not a hook. Did you mean `wrapTool`?'],
     [[{ name: 'a', beforeAgent() {}, beforeModel() {} }], 'Did you mean `beforeRun`?'],

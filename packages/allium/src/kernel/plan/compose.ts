@@ -1,4 +1,4 @@
-/** Turns a middleware list into a plan: per seam, rule and guard point only the functions that exist, in order. */
+/** Turns a middleware list into a plan: for each seam, rule and guard point, the functions that exist, in order. */
 
 import { guardsResponses } from '../guards/response-gate.js';
 import type { ComposedPlan } from '../layers/onion.js';
@@ -24,11 +24,11 @@ import { checkOrder } from './order.js';
 import { RULES } from './rules.js';
 import { twinsOf } from './twins.js';
 
-/** Decision hooks given directly to an agent: each replaces the composed hook of its name. */
+/** Decision hooks of the agent itself. Each replaces the composed hook of its name. */
 export type ExplicitHooks = Pick<Middleware, RuleHook>;
 
 export interface ComposeOptions {
-  /** Tools beside those of the middleware. */
+  /** Tools in addition to those of the middleware. */
   readonly tools?: readonly Tool[];
   /** Cells that belong to no middleware. */
   readonly state?: readonly StateCell<any>[];
@@ -47,7 +47,7 @@ const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
 /** Composes middleware. The first in the list is outermost for layers and first for rules. Throws if the list can't work. */
 export function compose(list: MiddlewareList, options?: ComposeOptions): ComposedPlan;
-/** @internal `names`: what the middleware are called, in their order. */
+/** @internal `names`: names for the middleware, in order. */
 export function compose(
   list: MiddlewareList,
   options?: ComposeOptions,
@@ -95,7 +95,7 @@ function any(...lists: (readonly unknown[])[]): boolean {
 
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 
-/** How these tools are shown to a model. Made once for a list that is frozen. */
+/** How these tools are shown to a model. Made once for a frozen list. */
 export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   let made = specs.get(tools);
   if (!made) {
@@ -105,7 +105,7 @@ export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
   return made;
 }
 
-/** The middleware of lists and pipelines, in order. `option` is what the list is called. */
+/** The middleware of nested lists and pipelines, in order. `option`: the name of the list, for errors. */
 export function flatten(
   list: MiddlewareList,
   option = 'middleware',
@@ -235,13 +235,13 @@ function rulesOf(
   return { rules, replaced };
 }
 
-/** The guards of a plan as middleware of a sub-agent, without those that it has itself. */
+/** The guards of a plan as middleware for a sub-agent, without those it has itself. */
 export function guardsFrom(above: Plan, own: readonly Middleware[]): readonly Middleware[] {
   const guards = new Set(own.map(({ guard }) => guard));
   const names = new Set(own.map(({ name }) => name));
   return above.middleware.flatMap(({ name, middleware: { guard, state, onFail } }) => {
     if (!guard || guards.has(guard)) return [];
-    // Cells are known by the name of their owner.
+    // Cells are stored under the name of their owner, so it must be unique.
     const inherited = names.has(name) ? `${name} (inherited)` : name;
     return { name: inherited, guard, ...(state && { state }), ...(onFail && { onFail }) };
   });
@@ -297,10 +297,10 @@ function cellsOf(
         `${owner ? `Middleware "${owner.name}"` : 'The agent'} lists ${shown(cell)} in \`state\`. Make cells with defineState({ … }).`,
       );
     const base = owner ? owner.middleware.name : 'agent';
-    // A stored session value is found by the name its middleware gave itself, wherever that stands in the list.
+    // A session cell is stored under the name its middleware gave itself, wherever that stands in the list.
     const prefix = cell.scope === 'session' ? base : (owner?.name ?? 'agent');
     const key = prefix === undefined ? cell.name : `${prefix}:${cell.name}`;
-    // Middleware of different names may share a cell, which explain() reports; the first one's name is stored.
+    // Middleware may share a cell, which explain() reports; it is stored under the first one's name.
     if (cells.has(cell) && cells.get(cell) !== key) return;
     if ([...cells.values()].includes(key)) {
       const who = base === undefined ? 'without a name' : `named "${base}"`;

@@ -1,4 +1,4 @@
-/** Models that middleware call for themselves, as they declare them in `extraLlmCalls()`. */
+/** The models that middleware declare in `extraLlmCalls()` because they call them themselves. */
 
 import { AlliumError, shown } from '../lib/errors.js';
 import type { Model } from '../messages/model.js';

@@ -1,4 +1,5 @@
-/** What each decision hook may return beside nothing: in words, and as a check. */
+/** What each decision hook may return, as text for errors and as a check. */
+
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 import { unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
@@ -15,9 +16,9 @@ import { isTool } from '../protocol/tool.js';
 interface Shape {
   /** Completes "Return …". */
   readonly wanted: string;
-  /** `given` is what the hook was asked about. */
+  /** `given`: what the hook was called with. */
   readonly fits: (answer: any, given: unknown) => boolean;
-  /** What a message in the answer lacks, if that is what is wrong. */
+  /** What a message in the answer lacks, if that is the problem. */
   readonly lack?: (answer: any) => string | undefined;
 }
 
@@ -44,7 +45,7 @@ const ACTION: Kind = kinds.shape({
   why: kinds.text,
 } satisfies Record<keyof TurnAction, Kind>);
 
-/** Suspension, errors and aborts are not for a hook to declare. */
+/** A hook can't declare a suspension, error or abort. */
 const STOP: Kind = kinds.shape({
   reason: kinds.required(kinds.kind('a reason', (value) => STOPPING.has(value))),
   message: kinds.text,
@@ -109,7 +110,7 @@ export const SHAPES: Record<RuleHook, Shape> = {
   compact: { wanted: 'nothing', fits: () => false },
 };
 
-/** A call may keep what was in the one it is made of. Anything else would be ignored, such as `args`. */
+/** The call may keep the fields of the given one. Others, such as `args`, would be ignored. */
 function resolved(given: ToolCall): Kind {
   const kept = Object.fromEntries(Object.keys(given).map((name) => [name, kinds.anything]));
   const toolCall = kinds.shape({
@@ -123,7 +124,7 @@ function resolved(given: ToolCall): Kind {
   return kinds.shape({ toolCall: kinds.required(toolCall), tool: kinds.kind('a tool', isTool) });
 }
 
-/** Messages of middleware stand alone: a call without its result, or a result without its call, would break the history. */
+/** Middleware can't inject calls or results: one without the other would break the history. */
 function isInjectable(value: any): boolean {
   const alone = (message: Message | undefined) =>
     lackOf(message, 'user', 'assistant') === undefined &&

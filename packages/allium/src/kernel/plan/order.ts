@@ -1,9 +1,9 @@
-/** Checks what middleware say about their place in the list. Nothing is re-sorted. */
+/** Checks the `order` of middleware. Nothing is re-sorted. */
 
 import { AlliumError } from '../lib/errors.js';
 import type { PlannedMiddleware } from '../protocol/middleware.js';
 
-/** `by` says that `outer` must stand before `inner` in the list. */
+/** `by` declares that `outer` must stand before `inner` in the list. */
 interface Constraint {
   readonly outer: PlannedMiddleware;
   readonly inner: PlannedMiddleware;

@@ -51,7 +51,7 @@ export const RULES = {
   compact: { rule: 'each in turn', detail: 'only when session.compact() asks for it' },
 } as const satisfies Record<RuleHook, { rule: string; detail: string }>;
 
-/** A message of a middleware on its way into the history. */
+/** A message that a middleware adds to the history. */
 export interface Injected {
   readonly message: Message;
   readonly by: string;
@@ -59,7 +59,7 @@ export interface Injected {
 
 const MAX_REWRITES = 8;
 
-/** A transform of the request assigned to its context what it does not return. */
+/** A transform may also assign parts of the request to its context. */
 function assigned({ hook }: PlannedHook, ctx: ModelContext, before: RequestParts): void {
   if (ctx._request === before) return;
   checkRequest(ctx._request, before, ctx);
@@ -79,13 +79,13 @@ export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunCont
     if ('block' in answer)
       return { block: String(answer.reason ?? `The message was refused by "${name}".`), by: name };
     ctx._run.note(name, 'rewrote a message from outside');
-    // Guards may take their time over it.
+    // Frozen, because guards judge it later.
     current = freezeMessage(answer);
   }
   return { message: current };
 }
 
-/** What each hook that changed the messages made of them, in order. */
+/** The messages after a hook that changed them. */
 export interface Transformed {
   readonly by: string;
   readonly messages: readonly Message[];
@@ -109,7 +109,7 @@ export function transformSystemPrompt(hooks: Hooks, prompt: string, ctx: ModelCo
   return chain(hooks, prompt, ctx, 'rewrote the system prompt of the request');
 }
 
-/** The last one that answers: one that returns nothing leaves it to those before. */
+/** The last hook that answers wins. If one returns nothing, the one before it is asked. */
 export async function convertToLlm(
   hooks: Hooks,
   messages: readonly Message[],
@@ -125,7 +125,7 @@ export async function convertToLlm(
   return undefined;
 }
 
-/** Each hook is given what the one before made of a part of the request. */
+/** Each hook gets what the one before returned. */
 async function chain<T>(
   hooks: Hooks,
   given: T,
@@ -159,14 +159,14 @@ export async function resolveToolCall(
   return undefined;
 }
 
-/** What the chain came to about a call. A block rules out the rest; an ask comes before a result. */
+/** What the hooks decided about a call. A block excludes the rest; an ask comes before a result. */
 export interface CallDecision {
   block?: { readonly reason: string; readonly by: string };
   ask?: Asking;
   result?: { readonly value: unknown; readonly by: string };
 }
 
-/** The call of a tool, in whose hooks somebody may be asked: see `Call.answered`. */
+/** A tool call whose hooks may ask somebody: see `Call.answered`. */
 interface Answerable {
   answered(): Promise<unknown> | undefined;
 }
@@ -174,8 +174,8 @@ interface Answerable {
 type ToolAnswer = { block?: true; reason?: string; args?: unknown; ask?: Request; result?: unknown };
 
 /**
- * `rewrite` takes rewritten raw arguments into the context, or says why it does not. After a rewrite every hook
- * that has not seen these arguments is asked (again), from the first on.
+ * `rewrite` puts new raw arguments into the context, or returns why it can't. After a rewrite, every hook that hasn't seen
+ * these arguments runs (again), starting with the first.
  */
 export async function beforeToolCall(
   hooks: Hooks,
@@ -202,7 +202,7 @@ export async function beforeToolCall(
     answers[k] = answer;
     if (answer?.block) return block(String(answer.reason ?? `Refused by "${name}".`));
     if (answer && 'args' in answer) written = answer;
-    // What the schema made of the arguments is not parsed again.
+    // Parsed arguments, assigned unchanged, aren't parsed again.
     if (!written || written.args === ctx.args) continue;
     if (++rewrites > MAX_REWRITES)
       return block(`Not run: its arguments were rewritten more than ${MAX_REWRITES} times.`);
@@ -210,7 +210,7 @@ export async function beforeToolCall(
     if (problem) return block(`Not run: the arguments that "${name}" wrote were refused.\n${problem}`);
     ctx._run.note(name, `rewrote the arguments of ${ctx.toolCall.name}`);
     seen[k] = rewrites;
-    // From the first on.
+    // Start again with the first hook.
     k = -1;
   }
   const asks = answers
@@ -223,7 +223,7 @@ export async function beforeToolCall(
   };
 }
 
-/** A result that is assigned answers a call only in `beforeTool`. Nothing of it may be left for the layers. */
+/** Assigning a result only answers a call in `beforeTool`. Here it is an error, and the layers must not see it. */
 function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
   if (!ctx.skip && ctx.result === undefined) return;
   ctx.result = undefined;
@@ -232,7 +232,7 @@ function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
   throw new AlliumError('INVALID_HOOK_RESULT', why);
 }
 
-/** Each hook sees the merge so far in `ctx.result`; a sink, what guards leave of it. */
+/** Each hook sees the merged result so far in `ctx.result`; a sink sees it after the guards. */
 export async function afterToolCall(hooks: Hooks, ctx: ToolContext): Promise<void> {
   for (const planned of hooks) {
     if (planned.sink) await ctx._run.judgements.patched(ctx);
@@ -244,7 +244,7 @@ export async function afterToolCall(hooks: Hooks, ctx: ToolContext): Promise<voi
   }
 }
 
-/** Assigned instead of returned, it may be anything a layer could assign. */
+/** A hook may assign a result instead of returning a patch, as layers do. */
 function replaced(planned: PlannedHook, ctx: ToolContext, before: ToolResult): void {
   if (ctx.result !== before) takeResult(planned, planned.hook, ctx);
 }
@@ -257,7 +257,7 @@ export interface MergedAction {
   readonly why: string | undefined;
 }
 
-/** Guards have seen `response`. What a hook puts in its place, they judge before a sink is given it. */
+/** Guards have judged `response`. If a hook replaces it, they judge the new one before a sink sees it. */
 export async function afterModelResponse(
   hooks: Hooks,
   response: ModelResponse,

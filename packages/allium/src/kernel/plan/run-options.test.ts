@@ -153,7 +153,7 @@ describe('options nobody declares', () => {
     const store = memoryStore();
     const agent = new Agent({ model: model(), middleware: [localised()], store });
     const message =
-      'Unknown option `local` of run(). Did you mean `locale`? It takes: middleware, signal, limits, tenant, queue, metadata, onRequest, parent, inheritGuards, locale.';
+      'Unknown option `local` of run(). Did you mean `locale`? It takes: middleware, signal, limits, tenant, queue, runId, metadata, onRequest, parent, inheritGuards, locale.';
     const options = { local: 'de' } as never;
     for (const attempt of [
       () => agent.run('go', options),

@@ -1,4 +1,4 @@
-/** Options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
+/** Checks the options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
 
 import type { Context } from '../context/context.js';
 import { FOREIGN_RUN } from '../lib/foreign-names.js';
@@ -11,7 +11,7 @@ import { LIMITS } from '../protocol/limits.js';
 const mode = kinds.oneOf('all', 'one');
 export const QUEUE_MODES: Kind = kinds.shape({ steering: mode, followUps: mode });
 
-/** What `run()` and `stream()` take by themselves. Middleware are checked when they are composed. */
+/** The kernel's own options of `run()` and `stream()`. Middleware are checked when they are composed. */
 const RUN: Fields = {
   middleware: kinds.anything,
   signal: kinds.kind('an AbortSignal', (value) => value instanceof AbortSignal),
@@ -21,7 +21,7 @@ const RUN: Fields = {
   runId: kinds.kind('text without spaces', (value) => typeof value === 'string' && /^\S+$/.test(value)),
   metadata: kinds.record,
   onRequest: kinds.func(),
-  // By what the kernel reads of it: it may come from another copy of this package.
+  // Not by class: it may come from another copy of this package.
   parent: kinds.kind<Context>('the `ctx` of a hook or tool', (value) => typeof value?._run === 'object'),
   inheritGuards: kinds.flag,
 };
@@ -38,8 +38,8 @@ export const RESUME_OPTIONS: readonly string[] = Object.keys(RESUME);
 export const NONE_DECLARED: DeclaredOptions = Object.freeze({});
 
 /**
- * Checks the options of a run, or of a resume, and returns those that are not the kernel's own. Throws for one that no
- * middleware declares; who declares what is asked only if there is one, and in most runs there is none.
+ * Checks the options of a run or resume and returns those that belong to middleware. Throws for an option that nobody
+ * declares. `declared` is only called if there are such options, which is rare.
  */
 export function declaredOptions(
   options: object,
@@ -69,7 +69,7 @@ const GENERATE: Fields = {
   settings: MODEL_SETTINGS,
 } satisfies Record<keyof GenerateRequest, Kind>;
 
-/** What a middleware gives to `ctx.generate()`: a misspelt or wrong part would otherwise be ignored or fail further in. */
+/** Checks the request of `ctx.generate()`: a misspelt part would be ignored, and a wrong one would fail later. */
 export function checkGenerate(request: GenerateRequest): void {
   checkFields('ctx.generate()', GENERATE, request);
 }

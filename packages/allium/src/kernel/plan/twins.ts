@@ -1,11 +1,11 @@
-/** Tells middleware of one name apart, so that the state of a run finds its owner again after a resume. */
+/** Distinguishes middleware that share a name, so that run state finds its owner again after a resume. */
 
 import { isPlain } from '../lib/frozen-json.js';
 import { canonical, hash } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
 import type { Middleware, Plan, PlannedMiddleware } from '../protocol/middleware.js';
 
-/** Who each of them is, by its name in the plan. Only middleware that share a name and own state of runs are in it. */
+/** Identities by name in the plan, of middleware that share a name and own run state. */
 export type Twins = Readonly<Record<string, string>>;
 
 /** Undefined if there are none. */
@@ -20,14 +20,14 @@ export function twinsOf(middleware: readonly PlannedMiddleware[]): Twins | undef
   return twins.length > 0 ? Object.freeze(Object.fromEntries(twins)) : undefined;
 }
 
-/** It has cells that are journaled with a run. */
+/** Does it have cells that are journaled with a run? */
 export function ownsRunState({ state }: Middleware): boolean {
   return state?.some(({ scope, durable }) => scope === 'run' && durable) ?? false;
 }
 
 /**
- * Options tell twins apart in every process. Those with the same options are the same to a run. But where the options
- * are not all data, or there are none, such twins may still differ, and only the objects themselves tell which is which.
+ * Options identify twins in every process; twins with the same options are interchangeable. But if some options aren't data,
+ * or there are none, such twins may still differ, and only the objects themselves identify them.
  */
 function identities(group: readonly PlannedMiddleware[]): [name: string, identity: string][] {
   const prints = group.map(({ middleware }) => fingerprint(middleware));
@@ -40,7 +40,7 @@ function identities(group: readonly PlannedMiddleware[]): [name: string, identit
 
 const BY_OBJECT = '@';
 
-/** Is it known by its object alone, which no other process has? */
+/** Is it identified by its object, which no other process has? */
 export function isByObject(identity: string | undefined): boolean {
   return identity?.includes(BY_OBJECT) ?? false;
 }
@@ -58,7 +58,7 @@ function objectId(middleware: Middleware): string {
 
 interface Fingerprint {
   readonly text: string;
-  /** Two with this text are the same. */
+  /** Two with this text are interchangeable. */
   readonly isWhole: boolean;
 }
 
@@ -68,7 +68,7 @@ function fingerprint({ madeWith, state = [] }: Middleware): Fingerprint {
   return { text: hash(canonical([data ?? null, cells.sort()])), isWhole };
 }
 
-/** Options as JSON. What only code can make stands there as a mark, such as `[function]`. */
+/** Options as JSON. Values that aren't data are replaced by a mark, such as `[function]`. */
 export function optionsData(options: unknown): { readonly data: unknown; readonly isWhole: boolean } {
   let isWhole = options !== undefined;
   const mark = (what: string): string => {
@@ -90,24 +90,24 @@ export function optionsData(options: unknown): { readonly data: unknown; readonl
   return { data, isWhole };
 }
 
-/** Levels of options that are looked at. Deeper ones are parts of objects that belong to somebody else. */
+/** How many levels of options to include. Deeper ones are usually foreign objects. */
 const DEEPEST = 8;
 
 export interface Recognised {
-  /** What the middleware of the plan are called in the run, in their order. */
+  /** The names that the middleware of the plan have in the run, in order. */
   readonly names: readonly string[];
-  /** Names in the run that nobody has now. */
+  /** Names in the run that no middleware has now. */
   readonly lost: readonly string[];
 }
 
-/** Finds the twins a run was begun with among those of a plan: each has the name it had then, wherever it stands now. */
+/** Finds the twins that a run started with in a plan. Each keeps its name, wherever it stands now. */
 export function recognise(before: Twins, { middleware, names, twins: now = {} }: Plan): Recognised {
   const found = [...names];
   const lost: string[] = [];
   for (const kind of new Set(middleware.map((one) => one.middleware.name))) {
     const free = middleware.filter((one) => one.middleware.name === kind);
     if (kind === undefined) {
-      // One without a name is known by its place, where it has to be the same.
+      // Without a name it is identified by its position, where it must be the same.
       lost.push(
         ...free.map(({ name }) => name).filter((name) => name in before && before[name] !== now[name]),
       );

@@ -1,31 +1,31 @@
-/** Several may want to ask about one call. A person is asked once. */
+/** Merges the questions of several middleware about one call, so that a person is asked once. */
 
 import type { Decision, Request } from './store.js';
 
-/** Who wants to ask about a call, and what. */
+/** A question about a call, and who asks it. */
 export interface Asking {
   readonly request: Request;
   /** The middleware that asks. */
   readonly by: string;
-  /** Others who want to ask about the same call. */
+  /** Others who ask about the same call. */
   readonly also?: readonly Asker[];
 }
 
 export type Asker = Pick<Asking, 'request' | 'by'>;
 
-/** All who ask, in order. */
+/** Everybody who asks, in order. */
 export function askersOf({ request, by, also = [] }: Asking): readonly Asker[] {
   return [{ request, by }, ...also];
 }
 
-/** Those of both, in order. */
+/** Merges two questions, in order. */
 export function asking(first: Asking | undefined, next: Asking | undefined): Asking | undefined {
   if (!first || !next) return first ?? next;
   const also = [...askersOf(first), ...askersOf(next)].slice(1);
   return { request: first.request, by: first.by, also };
 }
 
-/** The question of the first, with answers that all of them take. Where there are none, it can only be rejected. */
+/** The question of the first, restricted to answers that all of them accept. If there are none, it can only be rejected. */
 export function narrowed([first, ...others]: readonly [Asker, ...Asker[]]): Request {
   let { request } = first;
   for (const { request: other } of others) {
@@ -40,7 +40,7 @@ export function narrowed([first, ...others]: readonly [Asker, ...Asker[]]): Requ
   return request;
 }
 
-/** Does the question take an answer of this type? */
+/** Does the question accept an answer of this type? */
 export function takes({ decisions }: Pick<Request, 'decisions'>, type: Decision['type']): boolean {
   return decisions?.includes(type) ?? true;
 }

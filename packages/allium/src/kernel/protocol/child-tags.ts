@@ -1,8 +1,8 @@
-/** The tags of tools that run agents: what `explain()` knows them by. */
+/** The tags that mark tools which run agents, for `explain()`. */
 export const RUNS_AGENTS = 'runs-agents';
 export const UNGUARDED_AGENTS = 'runs-unguarded-agents';
 
-/** The `tags` of a tool that runs agents: `explain()` knows such tools by them. */
+/** The `tags` of a tool that runs agents, so that `explain()` recognises it. */
 export function agentTags(inheritGuards: boolean): readonly string[] {
   return [inheritGuards ? RUNS_AGENTS : UNGUARDED_AGENTS];
 }

@@ -1,7 +1,8 @@
 /**
- * What a run tells while it goes on. Starts and ends always balance, those of calls that wait over a resume; what is told
- * has been journaled.
+ * The events of a run. Every start has its end; a call that waits for a human may get its end in the stream of the resume.
+ * What an event says has been journaled.
  */
+
 import type {
   AssistantMessage,
   ToolCall,
@@ -18,7 +19,7 @@ interface Common {
   readonly sessionId: string;
 }
 
-/** A piece of a message as the user may see it: guards and transforms have done their work. */
+/** A piece of a message, after guards and transforms. */
 export type MessageDelta =
   | { readonly type: 'text'; readonly block: number; readonly text: string }
   | { readonly type: 'thinking'; readonly block: number; readonly text: string }
@@ -36,12 +37,12 @@ export type AgentEvent = Common &
     | { readonly type: 'turn_start'; readonly turn: number }
     | { readonly type: 'message_start'; readonly messageId: string; readonly role: 'user' | 'assistant' }
     | { readonly type: 'message_update'; readonly messageId: string; readonly delta: MessageDelta }
-    /** Everything shown of this message is void; what follows replaces it. */
+    /** Everything shown of this message so far is void; what follows replaces it. */
     | { readonly type: 'message_reset'; readonly messageId: string }
     | {
         readonly type: 'message_end';
         readonly messageId: string;
-        /** Absent when the message was discarded. */
+        /** Absent if the message was discarded. */
         readonly message?: UserMessage | AssistantMessage;
         readonly discarded?: boolean;
       }
@@ -54,8 +55,8 @@ export type AgentEvent = Common &
         readonly details?: unknown;
       }
     /**
-     * The call waits for answers to these questions. Its end follows: in the same stream, or, where the run is suspended,
-     * in that of the resume, which does not start the call again.
+     * The call waits for answers to these questions. Its end follows in the same stream, or, if the run is suspended, in the
+     * stream of the resume, which has no second start.
      */
     | {
         readonly type: 'tool_execution_waiting';
@@ -67,8 +68,8 @@ export type AgentEvent = Common &
         readonly toolCall: ToolCall;
         readonly message: ToolMessage;
         /**
-         * What the tool, or a middleware around it, threw, with its stack: the model is told its message only. It is in no
-         * journal, and absent where a guard would take something out of it.
+         * What the tool or a middleware around it threw, with its stack; the model only reads its message. It isn't
+         * journaled, and is absent if a guard would remove something from it.
          */
         readonly error?: unknown;
       }
@@ -80,18 +81,18 @@ export type AgentEvent = Common &
       }
     | { readonly type: 'state_change'; readonly cell: string; readonly value: unknown }
     | { readonly type: 'suspended'; readonly pending: readonly PendingRequest[] }
-    /** A guard found something, or decided about it. What it judged is not in here. */
+    /** A guard found something or decided about it. The event doesn't contain what it judged. */
     | { readonly type: 'guard_verdict'; readonly verdict: GuardVerdict }
     | { readonly type: 'custom'; readonly name: string; readonly by?: string; readonly data?: unknown }
     | { readonly type: 'agent_end'; readonly result: RunResult }
   );
 
 /**
- * Sees every event and can change nothing.
+ * Sees every event and can't change anything.
  *
- * Contract: called in order, one event at a time, never awaited by the run. It may throw or reject: that is
- * reported to `onObserverError`. Where it is slower than the run, events wait in a bounded queue and the
- * oldest are dropped, counted and reported.
+ * Contract: called in order, one event at a time, never awaited by the run. If it throws or rejects, that is reported to
+ * `onObserverError`. If it is slower than the run, events wait in a bounded queue; the oldest are dropped, counted and
+ * reported.
  */
 export type Observer =
   | ((event: AgentEvent) => void | Promise<void>)

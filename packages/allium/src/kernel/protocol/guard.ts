@@ -5,20 +5,20 @@ import type { FileContent, ImageContent, Message, ModelResponse, ToolCall } from
 import type { ToolResult } from '../messages/tool-result.js';
 import type { Request } from './store.js';
 
-/** Where a guard judges. `output` is response text; `final` the text of an answer that asks for no tool. */
+/** Where a guard judges. `output`: text of a response; `final`: text of an answer that calls no tool. */
 export type GuardPoint = 'input' | 'request' | 'output' | 'thinking' | 'tool-args' | 'tool-result' | 'final';
 
-/** How much it matters. The kernel reports it and does nothing else with it. */
+/** How serious a finding is. The kernel only reports it. */
 export type Severity = 'low' | 'medium' | 'high' | 'critical';
 
-/** What was found, for whoever reads the verdict. Neither says what the text is. */
+/** Describes what was found, without quoting the text. */
 export interface Finding {
-  /** For example `email` or `aws-key`: up to 64 letters, digits and `_ . : / -`. Never the text that was found. */
+  /** For example `email` or `aws-key`: up to 64 letters, digits and `_ . : / -`. Never the text itself. */
   readonly kind?: string;
   readonly severity?: Severity;
 }
 
-/** Text at `[start, end)` that may not pass. `replacement` stands in its place (default: the guard's). */
+/** Text at `[start, end)` that must not pass, and its `replacement` (default: that of the guard). */
 export interface Span extends Finding {
   readonly start: number;
   readonly end: number;
@@ -31,32 +31,31 @@ export interface Window {
 }
 
 /**
- * Catches every match of up to `chars` characters (UTF-16 units), however the text is chunked. While text streams, at
- * least `chars` of it are held back, and less than `chars + max(16, chars / 4)`: it is searched in steps, not at every
- * delta. Held back longer is only a span that has begun and may still grow, with what follows it. Several guards on one
- * text stand behind each other, so what they hold back adds up. Adjacent blocks of a kind are one text; its end releases
- * everything.
+ * Catches every match of up to `chars` characters (UTF-16 units), however the text is chunked. While text streams, the
+ * guard holds back at least `chars` and less than `chars + max(16, chars / 4)`, because it searches in steps and not at every
+ * delta. A span that may still grow is held back longer, with everything after it. Several guards on one text follow each
+ * other, so what they hold back adds up. Adjacent blocks of a kind are one text; its end releases everything.
  */
 export function window(chars: number): Window {
   if (!Number.isInteger(chars) || chars < 1) throw invalidOption('chars', 'an integer ≥ 1', chars);
   return { chars };
 }
 
-/** What `judge` is given. */
+/** What `judge` gets. */
 export interface GuardSubject {
   readonly point: GuardPoint;
   /**
-   * All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. Of a
-   * message at `input` and `request`: text, thinking, arguments of calls and content of the provider.
+   * All text at this point: of a message or block, or the keys, strings and numbers of arguments, one per line. For a
+   * message at `input` and `request` that is text, thinking, arguments of calls, and provider content.
    */
   readonly text: string;
   /** Absent for the system prompt, which is judged at `request`. */
   readonly message?: Message | ModelResponse;
   readonly toolCall?: ToolCall;
-  /** Parsed JSON of the arguments, at `tool-args`. Numbers with more digits than JavaScript can hold are text. */
+  /** The parsed arguments, at `tool-args`. Numbers with more digits than JavaScript can hold are strings. */
   readonly args?: unknown;
   readonly result?: ToolResult;
-  /** Images and files of the message, response or result. No text of theirs is in `text`. */
+  /** Images and files of the message, response or result. `text` contains nothing of them. */
   readonly media: readonly (ImageContent | FileContent)[];
 }
 
@@ -64,21 +63,21 @@ export type Verdict =
   | { readonly type: 'allow' }
   /** Refuses the message, the response or the call. */
   | ({ readonly type: 'deny'; readonly reason?: string } & Finding)
-  /** Only at `tool-args`: a human has to agree. */
+  /** A human has to agree. Only at `tool-args`. */
   | ({ readonly type: 'ask'; readonly request: Request } & Finding)
   /** Replaces the text; at `tool-args`, `args` replaces the arguments. */
   | ({ readonly type: 'rewrite'; readonly text?: string; readonly args?: unknown } & Finding);
 
-/** What a span, or a verdict to deny, means. */
+/** What happens because of a span or a `deny`. */
 export type GuardAction = 'redact' | 'block' | 'stop' | 'warn' | 'feedback';
 
-/** What a guard said and what came of it, as observers and `result.changes` have it. It never holds what was judged. */
+/** What a guard decided, for observers and `result.changes`. It never contains what was judged. */
 export interface GuardVerdict extends Finding {
   /** The name of its middleware. */
   readonly guard: string;
   readonly point: GuardPoint;
   readonly action: GuardAction | 'rewrite' | 'ask';
-  /** Of a span: its place in the text that this guard was shown. Several texts count as joined by a line break. */
+  /** The position of a span in the text that this guard saw. Several texts count as joined by a line break. */
   readonly start?: number;
   readonly end?: number;
 }

@@ -1,4 +1,5 @@
-/** Limits of a run, and how large the arguments of a call may be. */
+/** The limits of a run, and how large the arguments of a call may be. */
+
 import { FOREIGN_LIMITS } from '../lib/foreign-names.js';
 import { DEEPEST, depthOf } from '../lib/json-texts.js';
 import * as kinds from '../lib/kinds.js';
@@ -9,15 +10,15 @@ export interface Limits {
   readonly turns?: number;
   /** How deep sub-agents may nest. @default 8 */
   readonly depth?: number;
-  /** Tool calls that may run. Those beyond get a result that says so, and the run stops. */
+  /** Tool calls that may run. Further ones get a result that says so, and the run stops. */
   readonly toolCalls?: number;
-  /** Input and output tokens, sub-agents and middleware's own calls included. */
+  /** Input and output tokens, including sub-agents and middleware's own calls. */
   readonly tokens?: number;
-  /** US dollars, shared like tokens. Every model needs a known price: `PRICE_UNKNOWN` otherwise. */
+  /** US dollars, counted like tokens. Every model needs a known price, or the run fails with `PRICE_UNKNOWN`. */
   readonly costUsd?: number;
-  /** Active milliseconds: waiting for the consumer or a human does not count. */
+  /** Active milliseconds. Waiting for the consumer or a human doesn't count. */
   readonly timeoutMs?: number;
-  /** Milliseconds a model may send nothing, from when it is asked: then the call fails with `MODEL_TIMEOUT`, which is worth another try. Waiting for the consumer does not count. `'none'` for no limit. @default 120000 */
+  /** Milliseconds a model may send nothing. After that the call fails with `MODEL_TIMEOUT`, which is worth a retry. Waiting for the consumer doesn't count. `'none'` for no limit. @default 120000 */
   readonly modelIdleMs?: number | 'none';
   /** Milliseconds one call of a model may take, however much it sends. `'none'` for no limit. @default 600000 */
   readonly modelMs?: number | 'none';
@@ -29,7 +30,7 @@ export interface Limits {
 
 export const ARGS_CHARS = 4_000_000;
 
-/** What is wrong with the size of arguments, if anything. */
+/** Why these arguments are too large, if they are. */
 export function excessOf(
   args: string,
   { argsDepth = 100, argsChars = ARGS_CHARS }: Limits,
@@ -43,12 +44,12 @@ export function excessOf(
 
 const LEFT_OUT = 'Left out: ';
 
-/** Stands in a message for arguments that are too large. It isn't JSON, so no tool ever runs with it. */
+/** Replaces arguments that are too large. It isn't JSON, so no tool ever runs with it. */
 export function leftOut(excess: string): string {
   return `${LEFT_OUT}${excess}.`;
 }
 
-/** Why arguments are too large, or were when the call was written down. */
+/** Why arguments are too large, or were when the call was journaled. */
 export function tooLarge(args: string, limits: Limits): string | undefined {
   return args.startsWith(LEFT_OUT) ? args.slice(LEFT_OUT.length, -1) : excessOf(args, limits);
 }

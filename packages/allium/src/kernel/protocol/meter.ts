@@ -5,7 +5,7 @@ import type { Model } from '../messages/model.js';
 import type { ModelContext } from './contexts.js';
 import type { Awaitable } from './store.js';
 
-/** What one attempt of a model call used, whether it answered or broke off. */
+/** What one attempt of a model call used, whether it answered or failed. */
 export interface Spent {
   readonly model: Model;
   readonly usage: Usage;
@@ -13,19 +13,19 @@ export interface Spent {
 
 /** Counts, and may limit, what all model calls of a run use. */
 export interface Meter {
-  /** Every attempt of the run is put into it, once. */
+  /** Receives every attempt of the run, once. */
   readonly list: Spent[];
-  /** Asked before every attempt. Throws where there may be none; returns what is set aside for it, if anything. */
+  /** Called before every attempt. Throws to refuse it; returns what it reserves for it, if anything. */
   readonly admit?: (ctx: ModelContext) => Awaitable<Hold | undefined>;
 }
 
-/** What a meter sets aside for an attempt. */
+/** What a meter reserves for an attempt. */
 export interface Hold {
-  /** The most the model may write. */
+  /** How many tokens the model may write at most. */
   readonly maxOutputTokens: number;
-  /** The attempt is over, and what it used is in the list. */
+  /** Called when the attempt is over and what it used is in the list. */
   release(): void;
 }
 
-/** By whose they are. */
+/** By owner. */
 export type Meters = ReadonlyMap<object, Meter>;

@@ -13,10 +13,10 @@ import type { Awaitable, Request } from './store.js';
 import type { Tool } from './tool.js';
 import type { Hazard } from './traits.js';
 
-/** Goes inward. Each call is an attempt of its own, in its own fork of the context. */
+/** Calls inward. Each call is a separate attempt with its own fork of the context. */
 export type Next<Result, Override> = (override?: Override) => Promise<Result>;
 
-/** What a model layer may change for one attempt only, without touching its own context. */
+/** What a model layer may change for one attempt, without changing its own context. */
 export type ModelOverride = Partial<
   Pick<ModelContext, 'messages' | 'systemPrompt' | 'tools' | 'model' | 'settings'>
 >;
@@ -29,7 +29,7 @@ export interface TurnAction {
   readonly response?: ModelResponse;
   /** Appended after the tool results of this turn. */
   readonly injectMessages?: readonly Message[];
-  /** `natural` goes on as the response asks; `stop` ends the run; `loop_to_model` skips the tools. */
+  /** `natural`: do what the response asks; `stop`: end the run; `loop_to_model`: skip the tools. */
   readonly decision?: 'natural' | 'stop' | 'loop_to_model';
   /** Why the run ends, for `result.stop.message`. Goes with the decision `stop`. */
   readonly why?: string;
@@ -42,52 +42,52 @@ export type ToolVerdict =
   /** Raw input, validated like the model's own. */
   | { readonly args: unknown }
   | { readonly ask: Request }
-  /** The call is answered without being run. */
+  /** Answers the call without running it. */
   | { readonly result: unknown };
 
 /** Every member is optional; the kernel calls only what is defined. */
 export interface Middleware {
-  /** Needed when it owns session state and appears twice. */
+  /** Needed if it owns session state and appears twice. */
   readonly name?: string;
   /**
-   * The options it was made with, as data; `explain()` shows them, so leave secrets out. They tell it from others of its
-   * name: a run that is resumed gives its state to the one with the same options.
+   * The options it was made with, as data. `explain()` shows them, so leave secrets out. They also distinguish it from others
+   * of its name: after a resume, run state goes to the one with the same options.
    */
   readonly madeWith?: Readonly<Record<string, unknown>>;
-  /** Offered to the model beside those of the agent. */
+  /** Offered to the model in addition to the agent's tools. */
   readonly tools?: readonly Tool[];
-  /** Names of tools that its options speak of: `explain()` warns of a name that no tool has. */
+  /** Names of tools that its options mention. `explain()` warns if there is no such tool. */
   readonly mentions?: readonly string[];
-  /** Names of tools that it adds while a run goes on, and that `tools` does not hold. */
+  /** Names of tools that it adds during a run and that aren't in `tools`. */
   readonly brings?: readonly string[];
   /** The durable cells it owns, made in its factory. */
   readonly state?: readonly StateCell<any>[];
   /**
-   * Models it calls itself, through `ctx.generate()`. `explain()` lists them, and where cost is limited a run begins only
-   * if the price of each is known.
+   * Models it calls itself with `ctx.generate()`. `explain()` lists them, and a run with a cost limit starts only if the
+   * price of each is known.
    */
   extraLlmCalls?(): Iterable<Model>;
-  /** What its user should know about this plan beside what the kernel finds: `explain()` lists it. */
+  /** Problems with this plan that the kernel can't find by itself. `explain()` lists them. */
   hazards?(plan: Plan): Iterable<Omit<Hazard, 'between'>>;
-  /** Names of options of `run()` and `stream()` that it takes: hooks read them in `ctx.options`. */
+  /** Names of its own options for `run()` and `stream()`. Hooks read them in `ctx.options`. */
   readonly runOptions?: readonly string[];
-  /** Checked, never silently re-sorted: names this one must stand outside or inside of, or that must be there. */
+  /** Names that this one must stand outside or inside of, or that must be in the list. Checked, never re-sorted. */
   readonly order?: {
     readonly outside?: readonly string[];
     readonly inside?: readonly string[];
     readonly requires?: readonly string[];
   };
-  /** What its own exceptions mean. @default 'closed' */
+  /** If it throws: `closed` fails the call or run, `open` skips the hook. @default 'closed' */
   readonly onFail?: 'closed' | 'open';
-  /** It may ask a human: `explain()` warns of a timeout around it. @default false */
+  /** It may ask a human. `explain()` warns about a timeout around it. @default false */
   readonly suspends?: boolean;
-  /** It writes content elsewhere (audit, record, export): it is given the guarded view. */
+  /** It writes content elsewhere (audit, record, export), so it only sees what passed the guards. */
   readonly sink?: boolean;
-  /** What `explain()` reasons about: keys of `TRAITS`. */
+  /** What it does, for the hazards of `explain()`: keys of `TRAITS`. */
   readonly traits?: readonly string[];
 
   // wrap
-  /** A layer at the seams of `seams` (default: all three); `ctx.seam` tells which. */
+  /** A layer at every seam in `seams` (default: all three); `ctx.seam` says which. */
   process?(ctx: RunContext | ModelContext | ToolContext, next: Next<any, any>): unknown;
   /** The seams `process` and `onError` apply to. */
   readonly seams?: readonly Seam[];
@@ -96,9 +96,9 @@ export interface Middleware {
   wrapTool?(ctx: ToolContext, next: Next<ToolResult, ToolOverride>): Awaitable<ToolResult | void>;
   beforeRun?(ctx: RunContext): Awaitable<void>;
   /**
-   * Fires once for each run or resume that reached this layer, with `ctx.result` or `ctx.error`, whatever ended it; also
-   * if `beforeRun` or `wrapRun` of this middleware threw. It does not fire where the layer was never reached: one further
-   * out threw, stopped or answered before `next()`, the run was refused before it began, or the process died.
+   * Runs once for each run or resume that reached this layer, with `ctx.result` or `ctx.error`, whatever ended it; also if
+   * `beforeRun` or `wrapRun` of this middleware threw. It doesn't run if the layer was never reached: an outer layer threw,
+   * stopped or answered before `next()`, the run was refused before it started, or the process died.
    */
   afterRun?(ctx: RunContext): Awaitable<void>;
   beforeModel?(ctx: ModelContext): Awaitable<void>;
@@ -106,8 +106,8 @@ export interface Middleware {
   beforeTool?(ctx: ToolContext): Awaitable<void>;
   afterTool?(ctx: ToolContext): Awaitable<void>;
   /**
-   * The catch around this layer's `next()`, at the model and tool seams. Void means no opinion. TypeScript takes a word
-   * that an async function returns for any text, so a promise may hold any; one that is no action is an error of the hook.
+   * Catches errors of this layer's `next()`, at the model and tool seams. Returning nothing means no opinion. TypeScript
+   * widens the return value of an async function to `string`, so any string compiles; one that isn't an action is an error.
    */
   onError?(
     ctx: ModelContext | ToolContext,
@@ -115,7 +115,7 @@ export interface Middleware {
   ): ErrorAction | void | Promise<ErrorAction | (string & {}) | void>;
 
   // decide
-  /** Every message from outside, before it is appended. */
+  /** Called for every message from outside, before it is appended. */
   acceptMessage?(message: Message, ctx: RunContext): Awaitable<AcceptVerdict | void>;
   transformContext?(messages: readonly Message[], ctx: ModelContext): Awaitable<readonly Message[] | void>;
   transformSystemPrompt?(prompt: string, ctx: ModelContext): Awaitable<string | void>;
@@ -131,65 +131,65 @@ export interface Middleware {
     ctx: TurnContext,
   ): Awaitable<boolean | { readonly reason: StoppingReason; readonly message?: string } | void>;
   onRunEnd?(ctx: TurnContext): Awaitable<readonly Message[] | void>;
-  /** Makes later requests shorter, because `session.compact()` asks for it; what it finds out belongs in session cells. */
+  /** Called by `session.compact()` to make later requests shorter. Keep the outcome in session cells. */
   compact?(ctx: ModelContext): Awaitable<void>;
 
   // guard
-  /** Judges text and calls at fixed points: see `Guard`. */
+  /** Judges text and calls at fixed points. See `Guard`. */
   readonly guard?: Guard;
 }
 
 /**
  * Judges text and calls at fixed points, wherever its middleware stands in the list.
  *
- * Contract: `find` is pure and looks only at the text it is given; it may be called again with more text.
- * What it throws means nothing more is released (or, with `onFail: 'open'`, that this guard is skipped).
+ * Contract: `find` is pure and only looks at its text; it may be called again with more text. If it throws, nothing more is
+ * released (or, with `onFail: 'open'`, this guard is skipped).
  */
 export interface Guard {
   readonly on: readonly GuardPoint[];
   /** @default 'full' */
   readonly hold?: Window | 'full';
-  /** `ctx.from`: matches that begin before it are already decided and are ignored. */
+  /** Matches that start before `ctx.from` are already decided and ignored. */
   find?(text: string, ctx: GuardContext): readonly Span[];
-  /** Judges the whole text or call, once it is complete. */
+  /** Judges the whole text or call once it is complete. */
   judge?(subject: GuardSubject, ctx: GuardContext): Awaitable<Verdict | void>;
   /**
-   * What a span means: `redact` cuts it, `block` refuses the whole, `stop` ends the run, `warn` only reports. `feedback`,
-   * for what the model answered, discards the response, tells the model why and asks it again. @default 'redact'
+   * What happens with a span: `redact` cuts it out, `block` refuses the whole text, `stop` ends the run, `warn` only reports.
+   * `feedback`, for responses, discards the response, tells the model why and asks again. @default 'redact'
    */
   readonly action?: GuardAction;
-  /** How often the model is asked again in a turn, all guards together, before `feedback` refuses like `block`. @default 2 */
+  /** How often all guards together may ask the model again in a turn. After that, `feedback` refuses like `block`. @default 2 */
   readonly maxFeedback?: number;
   /**
-   * Judges what a run is started with beside the first model call, not before it. Nothing of the answer is shown, written or
-   * run before it has spoken; a refusal aborts the call. For a `judge` on `['input']` that calls a model. @default false
+   * Judges the input of a run in parallel to the first model call. Nothing of the answer is shown, written or run before the
+   * verdict; a refusal aborts the call. For a `judge` on `['input']` that calls a model. @default false
    */
   readonly parallel?: boolean;
-  /** Stands where a span was cut. @default '[redacted]' */
+  /** Replaces a span that was cut out. @default '[redacted]' */
   readonly replacement?: string;
-  /** Gives back what it replaced by placeholders, to those who may have it. */
+  /** Restores the originals of its placeholders for tools and readers. */
   readonly restore?: Restore;
 }
 
 /**
- * Originals for placeholders. A tool is called with them in its first parameter; whoever reads the answer may be shown
- * them. History, journal, observers, layers, hooks, approvals and models keep the placeholders.
+ * Restores the originals of placeholders. Tools get them in their first parameter, and readers of the answer may see them.
+ * History, journal, observers, layers, hooks, approvals and models keep the placeholders.
  *
- * Contract: `find` returns spans of placeholders that were really issued, each with its original as `replacement`; whatever
- * else looks like one stays text. It may be called again with more text.
+ * Contract: `find` returns spans of placeholders that were really issued, each with its original as `replacement`. Anything
+ * else that looks like one stays as it is. It may be called again with more text.
  */
 export interface Restore {
   find(text: string, ctx: RestoreContext): readonly Span[];
   /**
-   * Restores the answer for the caller of a run too: in events of `stream()`, `result.text` and `result.output`; not in a
-   * sub-agent, whose caller is a model. As long as the longest placeholder.
+   * Also restores the answer for the caller of a run: in events of `stream()`, `result.text` and `result.output`. Not for a
+   * sub-agent, whose caller is a model. Make the window as long as the longest placeholder.
    */
   readonly answer?: Window;
 }
 
 export interface RestoreContext {
   readonly for: 'tool' | 'answer';
-  /** The name of the tool that is to be called. */
+  /** The name of the tool that will be called. */
   readonly tool?: string;
   readonly context: Context;
 }
@@ -208,12 +208,12 @@ export function defineMiddleware(middleware: Middleware): Middleware {
   return middleware;
 }
 
-/** An empty class for people who like classes: implement the hooks you need, nothing else is called. */
+/** An empty class for people who like classes: implement the hooks you need. */
 export interface BaseMiddleware extends Middleware {}
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the merge is the point; the class adds no member.
 export class BaseMiddleware {}
 
-/** Members that are hooks of a layer, by seam. */
+/** The hooks that form layers, by seam. */
 export const LAYER_HOOKS = {
   run: { wrap: 'wrapRun', before: 'beforeRun', after: 'afterRun' },
   model: { wrap: 'wrapModel', before: 'beforeModel', after: 'afterModel' },
@@ -229,7 +229,7 @@ export interface PlannedGuard {
 
 export type GuardTable = Readonly<Record<GuardPoint, readonly PlannedGuard[]>>;
 
-/** A middleware in a plan, under a name that is unique there. */
+/** A middleware in a plan, with a unique name. */
 export interface PlannedMiddleware {
   readonly name: string;
   readonly position: number;
@@ -242,24 +242,24 @@ export interface Plan {
   readonly layers: Readonly<Record<Seam, readonly Layer[]>>;
   readonly rules: Readonly<Record<RuleHook, readonly PlannedHook[]>>;
   readonly guards: GuardTable;
-  /** Guards that give originals back for placeholders. */
+  /** Guards that restore placeholders. */
   readonly restores: readonly PlannedGuard[];
-  /** Some guard looks at responses. */
+  /** Does a guard judge responses? */
   readonly guardsResponses: boolean;
-  /** Somebody looks at responses before they are messages: layers, hooks or guards. */
+  /** Does a layer, hook or guard see responses before they become messages? */
   readonly looksAtResponses: boolean;
-  /** Something decides about calls between the message and their start. */
+  /** Does a hook or guard decide about calls before they start? */
   readonly decidesOnCalls: boolean;
-  /** Names of run options that somebody declares. */
+  /** Names of the run options that middleware declare. */
   readonly runOptions: readonly string[];
   readonly tools: readonly Tool[];
   /** How the tools are shown to a model. */
   readonly specs: readonly ToolSpec[];
   readonly toolsByName: ReadonlyMap<string, Tool>;
-  /** Who is who among those that share a name and own state of runs, by name; undefined if none do. */
+  /** Identities of middleware that share a name and own run state, by name; undefined if there are none. */
   readonly twins: Readonly<Record<string, string>> | undefined;
   /** Durable name of each declared cell. */
   readonly cells: ReadonlyMap<StateCell<any>, string>;
-  /** Hooks given to the agent itself, and whose they replaced. */
+  /** Hooks of the agent itself, and the middleware whose hooks they replaced. */
   readonly replaced: readonly { readonly hook: RuleHook; readonly names: readonly string[] }[];
 }

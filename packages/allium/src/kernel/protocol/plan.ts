@@ -19,7 +19,7 @@ export type RuleHook =
 /** A hook of one middleware, bound to it. */
 export interface PlannedHook {
   readonly hook: RuleHook;
-  /** Of its middleware. */
+  /** The name of its middleware. */
   readonly name: string;
   readonly position: number;
   readonly open: boolean;
@@ -34,7 +34,7 @@ export interface Layer {
   readonly kind: 'wrap' | 'pair' | 'catch';
   readonly position: number;
   readonly name: string;
-  /** Its members, for attribution: one, or those of a pair. */
+  /** The names of its hooks, for attribution: one, or two for a pair. */
   readonly hooks: readonly string[];
   /** It fails open. */
   readonly open: boolean;

@@ -10,19 +10,19 @@ import type { PendingRequest } from './store.js';
 export interface RunResult<Output = unknown> {
   readonly status: RunStatus;
   readonly stop: Stop;
-  /** Text of the last assistant message of this run. */
+  /** The text of the last assistant message of this run. */
   readonly text: string;
-  /** Structured output, where a middleware produced one. */
+  /** The structured output, if a middleware produced one. */
   readonly output?: Output;
   /** The messages this run added to the history. */
   readonly messages: readonly Message[];
   readonly usage: Usage;
-  /** Undefined when the price of some call, or what it used, is unknown. */
+  /** Undefined if the price or the usage of some call is unknown. */
   readonly costUsd?: number;
   readonly turns: number;
   /** Questions waiting for a human, when suspended. */
   readonly pending: readonly PendingRequest[];
-  /** Steering and follow-up messages nobody has taken yet, as far as guards show them; they stay with the session. */
+  /** Steering and follow-up messages that no run has taken yet, without what guards remove. They stay with the session. */
   readonly queued: readonly Message[];
   /** Which middleware changed what on the way: see `explain()`. */
   readonly changes: readonly Change[];
@@ -37,11 +37,11 @@ export interface Change {
   readonly turn: number;
   readonly by: string;
   readonly what: string;
-  /** What a guard said, where it was one. */
+  /** The verdict, if it was a guard. */
   readonly verdict?: GuardVerdict;
 }
 
-/** What `run()` rejects with: the code, the result so far, and as `cause` the very object that was thrown. */
+/** What `run()` rejects with: the code, the result so far, and the thrown value as `cause`. */
 export class RunError extends AlliumError {
   override readonly name = 'RunError';
   readonly result: RunResult;
@@ -52,7 +52,7 @@ export class RunError extends AlliumError {
   }
 }
 
-/** Reads cells as they were when a run ended. It can be called, and has the `get` of `ctx.state`. */
+/** Reads cells as they were when a run ended. Call it, or use `get` as with `ctx.state`. */
 export interface StateReader {
   <T>(cell: StateCell<T>): T;
   get<T>(cell: StateCell<T>): T;

@@ -1,4 +1,4 @@
-/** What the callers of a run pass to it. */
+/** The options of a run and a resume. */
 
 import type { Metadata } from '../messages/messages.js';
 import type { Context } from './contexts.js';
@@ -6,7 +6,7 @@ import type { Limits } from './limits.js';
 import type { MiddlewareList } from './middleware.js';
 import type { Decision, RequestHandler } from './store.js';
 
-/** How many messages of a kind are taken in at a time: all that wait, or one, which is answered before the next. */
+/** How many waiting messages of a kind are taken in at a time: all of them, or one, which is answered before the next. */
 export interface QueueModes {
   /** Steering, before each turn. @default 'all' */
   readonly steering?: 'all' | 'one';
@@ -14,11 +14,11 @@ export interface QueueModes {
   readonly followUps?: 'all' | 'one';
 }
 
-/** What a run takes. Middleware that take options of their own add them with `declare module 'allium'`. */
+/** The options of a run. Middleware add their own with `declare module 'allium'`. */
 export interface RunOptions {
   /** More middleware for this run: inside the agent's for layers and after them for rules. */
   readonly middleware?: MiddlewareList;
-  /** Aborts the run: it rejects with `ABORTED`, and everything that waits inside it is cancelled. */
+  /** Aborts the run: it rejects with `ABORTED`, and everything inside it is cancelled. */
   readonly signal?: AbortSignal;
   /** Override the agent's, one by one. */
   readonly limits?: Limits;
@@ -36,7 +36,7 @@ export interface RunOptions {
   readonly onRequest?: RequestHandler;
   /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
   readonly parent?: Context;
-  /** Whether the guards of the parent's run judge in this one, after its own. @default true */
+  /** Whether the parent's guards also judge in this run, after its own guards. @default true */
   readonly inheritGuards?: boolean;
 }
 

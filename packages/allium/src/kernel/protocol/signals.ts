@@ -1,5 +1,5 @@
 /**
- * Control signals: what ends or restarts a run from inside it. Recognised by brand, so that two copies of this package in
+ * Control signals end or restart a run from inside it. They are recognised by a brand, so that two copies of this package in
  * one process understand each other.
  */
 
@@ -25,7 +25,7 @@ export class StopRun extends Error {
 
 const kernelStops = new WeakSet<StopRun>();
 
-/** A stop because a limit of the kernel is reached. No middleware is named as its author, whatever layers it passes. */
+/** A stop at one of the kernel's limits. It is never attributed to a middleware, whatever layers it passes. */
 export function kernelStop(reason: StoppingReason, why: string): StopRun {
   const stop = new StopRun(reason, why);
   kernelStops.add(stop);
@@ -41,7 +41,7 @@ export class Suspension extends Error {
   override readonly name = 'Suspension';
   readonly [CONTROL] = 'suspend' as const;
   readonly request: object;
-  /** All that is asked: a sub-agent may have several questions. */
+  /** All open questions: a sub-agent may have several. */
   readonly requests: readonly object[];
 
   constructor(request: object, ...more: readonly object[]) {
@@ -69,9 +69,9 @@ export class RestartTurn extends Error {
 
   constructor(
     cause: unknown,
-    /** What `onError` wrote to cells: it has learnt something of the error, and the next try should know. */
+    /** What `onError` wrote to cells: it learnt something from the error, and the next try should know. */
     readonly written: readonly CellWrite[] = [],
-    /** A guard refused the answer: what the model is told before it is asked again, and who says so. */
+    /** Set if a guard refused the answer: the reason for the model, and which guard it was. */
     readonly feedback?: { readonly reason: string; readonly by: string },
   ) {
     super('The turn starts again.', { cause });
@@ -84,12 +84,12 @@ export function isControl(error: unknown): error is ControlSignal {
   try {
     return typeof error === 'object' && error !== null && CONTROL in error;
   } catch {
-    // A proxy that throws at any question.
+    // A proxy that throws on any access.
     return false;
   }
 }
 
-/** What kind of control signal this is (a stop, a suspension, an abort, a restart); undefined for an error. Rethrow signals. */
+/** The kind of a control signal; undefined for an error. Always rethrow control signals. */
 export function controlKind(error: unknown): 'stop' | 'suspend' | 'abort' | 'restart' | undefined {
   return isControl(error) ? error[CONTROL] : undefined;
 }

@@ -1,4 +1,5 @@
-/** Typed cells of state that middleware own. Durable ones are journaled with the fact they belong to, live ones never. */
+/** Typed state cells, owned by middleware. Durable cells are journaled with the entries they belong to; live ones never are. */
+
 import { invalidOption } from '../lib/errors.js';
 import { type JsonOnly, toJson } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
@@ -10,32 +11,32 @@ export interface StateCell<T> {
   readonly name: string;
   readonly scope: StateScope;
   readonly initial: T;
-  /** Is it journaled? Otherwise it holds anything and is gone with its run or call. */
+  /** Is it journaled? Otherwise it may hold anything and ends with its run or call. */
   readonly durable: boolean;
   /** Makes the first value of a live cell, once per run. */
   readonly create?: () => T;
   readonly version: number;
   readonly migrate?: (old: unknown, version: number) => T;
-  /** No event tells what is in it. */
+  /** Its value is kept out of events. */
   readonly hidden: boolean;
 }
 
 export interface StateAccess {
   get<T>(cell: StateCell<T>): T;
   set<T>(cell: StateCell<T>, value: T): void;
-  /** `fn` runs now for this context and again at commit, on what is then the current value: keep it pure. */
+  /** `fn` runs now for this context, and again at commit if the value has changed since. Keep it pure. */
   update<T>(cell: StateCell<T>, fn: (value: T) => T): void;
 }
 
 interface StateOptions<T> {
   readonly name: string;
   readonly version?: number;
-  /** Keeps its value out of events (`state_change`): for what observers and traces may not have. @default false */
+  /** Keeps its value out of `state_change` events, if observers and traces must not see it. @default false */
   readonly hidden?: boolean;
   readonly migrate?: (old: unknown, version: number) => T;
 }
 
-/** What a cell is first, by where it lives. */
+/** The first value of a cell, by scope. */
 type FirstValue<T> =
   | { readonly scope: 'call'; readonly initial: T; readonly durable?: false }
   | { readonly scope: StateScope; readonly initial: T & JsonOnly<T>; readonly durable?: true }
@@ -52,8 +53,8 @@ type FirstValue<T> =
  * the session. Values are JSON, except in cells of a call, which are not journaled. When `version` grows, `migrate` turns
  * stored older values into new ones.
  *
- * With `durable: false` a cell of the run is live: it holds anything (a timer, an open span), is never journaled and is gone
- * when the run ends or is suspended. What is written to it counts at once, for all of the run, whatever becomes of the attempt.
+ * With `durable: false` a cell of the run is live: it may hold anything (a timer, an open span), is never journaled, and ends
+ * when the run ends or is suspended. Writes take effect at once for the whole run, whatever becomes of the attempt.
  *
  * @example
  * const span = defineState<Span | undefined>({ name: 'span', scope: 'run', durable: false, initial: undefined });
@@ -93,7 +94,7 @@ function checkDurable({ scope, durable = scope !== 'call', create, initial }: Gi
   return false;
 }
 
-/** What may be wrong about it. */
+/** The options that depend on each other. */
 interface Given<T = unknown> {
   readonly scope: StateScope;
   readonly durable?: unknown;
@@ -104,13 +105,13 @@ interface Given<T = unknown> {
 /** A write to a cell that is not committed yet. */
 export interface CellWrite {
   readonly cell: StateCell<any>;
-  /** What the write makes of the value that is there. */
+  /** Returns the new value for the current one. */
   apply(value: unknown): any;
 }
 
-/** A session or run with cells that were written. */
+/** A session or run that holds cells. */
 export interface CellHolder {
-  /** By durable name; undefined until there is one, which most runs never have. */
+  /** By durable name; undefined until the first write, and most runs never write. */
   cells: Map<string, StoredCell> | undefined;
 }
 
@@ -129,6 +130,6 @@ export interface CellChange {
   readonly version: number;
   readonly scope: 'run' | 'session';
   readonly value: unknown;
-  /** No event tells of it. */
+  /** It is kept out of events. */
   readonly hidden?: boolean;
 }

@@ -17,7 +17,7 @@ const STOPPING_REASONS = [
   'content_filter',
 ] as const;
 
-/** Why a run can be stopped: what `ctx.stop()` takes. */
+/** The reasons that `ctx.stop()` accepts. */
 export type StoppingReason = (typeof STOPPING_REASONS)[number];
 
 export const STOPPING: ReadonlySet<string> = new Set(STOPPING_REASONS);

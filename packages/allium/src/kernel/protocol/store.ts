@@ -16,7 +16,7 @@ export interface TurnPlan {
   readonly decision?: 'stop' | 'loop_to_model';
   readonly by?: string;
   readonly why?: string;
-  /** One more turn, though the message asks for none. */
+  /** One more turn, even though the message calls no tool. */
   readonly forceContinue?: true;
 }
 
@@ -26,33 +26,33 @@ export type EntryBody =
       readonly type: 'run_start';
       readonly runId: string;
       readonly tenant?: string;
-      /** Names of the middleware, in order: a resume has to bring the same. */
+      /** Names of the middleware, in order. A resume needs the same ones. */
       readonly plan: readonly string[];
-      /** Who is who among middleware that share a name and own state of runs, by name in `plan`. */
+      /** Identities of middleware that share a name and own run state, by their name in `plan`. */
       readonly twins?: Readonly<Record<string, string>>;
       readonly parent?: string;
       readonly metadata?: unknown;
-      /** What this run was given instead of the agent's limits; null is none. */
+      /** Limits of this run that replace the agent's; null means no limit. */
       readonly limits?: StoredLimits;
     }
   | {
       readonly type: 'message';
       readonly runId: string;
       readonly message: Message;
-      /** It came from outside or from middleware, though a model might have said it: no turn of this run. */
+      /** An assistant message that came from outside or from middleware. It doesn't count as a turn. */
       readonly seeded?: boolean;
-      /** `onRunEnd` sent the run on with it, and with those that follow. */
+      /** `onRunEnd` continued the run with this message and those that follow. */
       readonly cycle?: true;
-      /** It tells the model why guards refused its answer, which is not in the journal but had a number. */
+      /** Tells the model why guards refused its answer. The answer had a number but isn't journaled. */
       readonly feedback?: true;
-      /** Its calls begin with it: after a crash those without a result are in doubt. */
+      /** Its calls start with it, so after a crash those without a result are in doubt. */
       readonly started?: true;
       readonly costUsd?: number;
-      /** What middleware wants said once the calls of the message are answered. */
+      /** Messages of middleware that follow once the calls are answered. */
       readonly inject?: readonly Message[];
-      /** Names of the tools the model was offered, where they were not all of the agent's: after a resume its calls may name no other. */
+      /** The tools the model was offered, unless it was all of the agent's. After a resume its calls may name no others. */
       readonly offered?: readonly string[];
-      /** What is to follow, where it is not what the message asks for: no tools, another turn, or the end. */
+      /** What follows, if it isn't what the message asks for: no tools, another turn, or the end. */
       readonly follows?: TurnPlan;
     }
   | {
@@ -73,16 +73,16 @@ export type EntryBody =
       readonly runId: string;
       readonly message: ToolMessage;
       readonly terminate?: boolean;
-      /** The run is to end after this batch. */
+      /** The run ends after this batch. */
       readonly stop?: Stop<StoppingReason>;
     }
   | {
       readonly type: 'request';
       readonly runId: string;
       readonly request: PendingRequest;
-      /** Calls beside it that were written down as begun, and had not: they begin after the answer. */
+      /** Other calls that were journaled as started but hadn't: they start after the answer. */
       readonly notBegun?: readonly string[];
-      /** Questions about the same call that are not asked any more: its arguments mean something else by now. */
+      /** Older questions about the same call that this one replaces, because the arguments have changed. */
       readonly replaces?: readonly string[];
     }
   | {
@@ -90,12 +90,12 @@ export type EntryBody =
       readonly runId: string;
       readonly requestId: string;
       readonly decision: Decision;
-      /** Guards and `acceptMessage` have had their say: this is what they left of it, and replaces what was given. */
+      /** The answer as guards and `acceptMessage` left it; it replaces the one that was given. */
       readonly admitted?: true;
-      /** That of the inbox item it came with. */
+      /** The `postId` of the inbox item it came with. */
       readonly postId?: string;
     }
-  /** What guards or `beforeToolCall` decided about a call, so that a resume does not ask again. */
+  /** What guards or `beforeToolCall` decided about a call, so that a resume doesn't ask again. */
   | {
       readonly type: 'verdict';
       readonly runId: string;
@@ -105,22 +105,22 @@ export type EntryBody =
     }
   /** Usage that belongs to no message: abandoned attempts, refused answers, middleware's own calls. */
   | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
-  /** How long the run has been active: time limits go on counting from there. */
+  /** How long the run has been active, for its time limits. */
   | { readonly type: 'active'; readonly runId: string; readonly ms: number }
   /**
-   * How far the inbox has been taken over. Messages up to there that wait for their turn stay in it, unjudged as they are;
-   * `waits` are their numbers, in order.
+   * How far the inbox has been processed. Messages before the cursor that still wait for their turn stay in the inbox,
+   * unjudged; `waits` lists their numbers, in order.
    */
   | {
       readonly type: 'inbox';
       readonly cursor: number;
       readonly waits?: readonly number[];
-      /** Messages that did not get in, by number: they are taken over all the same, without what they say. */
+      /** Messages that were refused, by number and without their content. They leave the inbox too. */
       readonly refused?: readonly { readonly n: number; readonly by: string; readonly reason: string }[];
       /** Ids of allowances that somebody revoked. */
       readonly revoked?: readonly string[];
     }
-  /** The history ends with this message again, or is empty. What the cells of the session held there follows as `state`. */
+  /** The history ends with this message again, or is empty. `state` entries with the cell values of that time follow. */
   | { readonly type: 'rewind'; readonly to: string | null }
   | {
       readonly type: 'run_end';
@@ -130,7 +130,7 @@ export type EntryBody =
       readonly turns: number;
     };
 
-/** An entry before the journal has dated it. Made with `v` and `at` from the start, it keeps one shape. */
+/** An entry before the journal dates it. */
 export type EntryDraft = EntryBody & { v?: number; at?: number };
 
 /** An entry as stored: `seq` counts from 1 without a gap, `at` is the time in milliseconds. */
@@ -140,26 +140,25 @@ export type NewEntry = EntryBody & { readonly v: number; readonly at: number };
 
 /** A question put to a human. */
 export interface Request {
-  /** What is asked, for people. */
+  /** The question, for people. */
   readonly title?: string;
-  /** More about it, for the application that asks. JSON. */
+  /** More data for the application that shows it. JSON. */
   readonly details?: unknown;
-  /** The question lapses after this many milliseconds; the call then counts as rejected. */
+  /** Milliseconds after which the question lapses and the call counts as rejected. */
   readonly timeoutMs?: number;
-  /** Which answers it takes. Others are refused with `DECISION_NOT_ALLOWED`. @default all of them */
+  /** The answers it accepts. Others fail with `DECISION_NOT_ALLOWED`. @default all of them */
   readonly decisions?: readonly Decision['type'][];
-  /** False: it is asked every time. No answer may have `remember`, and none that was remembered counts. @default true */
+  /** False: asks every time. Answers can't have `remember`, and remembered answers don't count. @default true */
   readonly remember?: boolean;
-  /** Answers in place, without suspending. Not stored. Undefined means: suspend. */
+  /** Answers without suspending the run. Not stored. If it returns undefined, the run is suspended. */
   readonly onRequest?: RequestHandler;
 }
 
 /**
- * Answers a question while the run waits. An answer that anybody posts with `session.answer()` wakes the run as well, and
- * the first one counts.
+ * Answers a question while the run waits. Anybody may also answer with `session.answer()`; the first answer counts.
  *
- * Contract: it is awaited, but not longer than the question is open. Undefined suspends the run, unless somebody else has
- * answered by then.
+ * Contract: it is awaited as long as the question is open. Undefined suspends the run, unless somebody else has answered by
+ * then.
  */
 export type RequestHandler = (
   request: PendingRequest,
@@ -168,14 +167,14 @@ export type RequestHandler = (
 
 export interface RequestContext {
   /**
-   * Aborts when nobody needs the answer any more: somebody else gave one, the question lapsed, or the run ended. Its
-   * `reason` is an error whose message says which. Close the prompt then.
+   * Aborts when the answer isn't needed any more: somebody else answered, the question lapsed, or the run ended. The message
+   * of its `reason` says which. Close the prompt then.
    */
   readonly signal: AbortSignal;
 }
 
 export interface PendingRequest extends Omit<Request, 'onRequest'> {
-  /** What an answer is keyed by. */
+  /** Identifies the question in `session.answer()`. */
   readonly id: string;
   /** The run that waits. */
   readonly runId: string;
@@ -186,11 +185,11 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
   /** Its arguments as the model wrote them, as JSON text. */
   readonly arguments: string;
   /**
-   * What the tool is called with: the arguments after defaults and transforms of its schema, as JSON text. Absent where
-   * the question was asked by an earlier release.
+   * What the tool would be called with: the arguments after defaults and transforms of its schema, as JSON text. Absent in
+   * questions of earlier releases.
    */
   readonly effectiveArguments?: string;
-  /** `ask`: may the call happen? `suspend`: a tool body asks something in the middle of its work. */
+  /** `ask`: may the call run? `suspend`: the tool asks something in the middle of its work. */
   readonly kind: 'ask' | 'suspend';
   /** Hash of the tool and both forms of its arguments: an answer counts only for what was shown. */
   readonly hash: string;
@@ -198,7 +197,7 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
   readonly by?: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
-  /** Who asks, where it is a sub-agent: tool and arguments are those of its call, `callId` names the call that started it. */
+  /** Set if a sub-agent asks. Tool and arguments are those of its call; `callId` names the call that started it. */
   readonly from?: {
     readonly agent: string;
     readonly sessionId: string;
@@ -207,13 +206,13 @@ export interface PendingRequest extends Omit<Request, 'onRequest'> {
   };
 }
 
-/** What a human decided. `hash`, where given, must be the request's. */
+/** A human's answer. If it has a `hash`, it must be that of the request. */
 export type Decision = { readonly hash?: string } & (
   | {
       readonly type: 'approve';
       /**
-       * For the rest of the session, the same asker does not ask about this tool again: whatever its arguments (`tool`), or
-       * with these arguments (`arguments`). What is refused stays refused. Only for questions of kind `ask`.
+       * Don't ask again for the rest of the session: for any call of this tool (`tool`), or only with these arguments
+       * (`arguments`). Counts for the same asker only; what others refuse is still refused. Only for questions of kind `ask`.
        */
       readonly remember?: 'tool' | 'arguments';
     }
@@ -222,7 +221,7 @@ export type Decision = { readonly hash?: string } & (
   | { readonly type: 'respond'; readonly text: string }
 );
 
-/** A message from outside that waits: steering for the next turn, a follow-up for the end of the run. */
+/** A waiting message from outside: steering for the next turn, or a follow-up for the end of the run. */
 export type Queued =
   | { readonly type: 'steer'; readonly message: Message }
   | { readonly type: 'follow_up'; readonly message: Message };
@@ -233,19 +232,19 @@ export type InboxItem =
       readonly type: 'answer';
       readonly requestId: string;
       readonly decision: Decision;
-      /** When it was given, in milliseconds: what decides whether it was in time. Otherwise that is when it is taken. */
+      /** When it was given, in milliseconds. Decides whether it was in time. @default when a run takes it */
       readonly at?: number;
-      /** Tells this answer from others to the same question: whoever posted it looks by it whether it was the first. */
+      /** Identifies this answer, so that its author can find out whether it was the first. */
       readonly postId?: string;
       /** It comes from the caller of a sub-agent. */
       readonly relayed?: true;
     }
-  /** A question of a sub-agent is being answered in the session of a caller: from now on only what is relayed counts. */
+  /** A sub-agent's question is being answered in a caller's session: from now on only relayed answers count. */
   | { readonly type: 'claim'; readonly requestId: string }
   | { readonly type: 'cancel'; readonly reason?: string }
-  /** Takes back the message of that number, if nobody has taken it in yet. */
+  /** Takes back the message with that number, if no run has taken it in yet. */
   | { readonly type: 'unqueue'; readonly n: number }
-  /** What was allowed with this answer is asked about again, from the next question on. */
+  /** Revokes what this answer allowed, from the next question on. */
   | { readonly type: 'revoke'; readonly id: string };
 
 /** An item of an inbox and its number. */
@@ -262,7 +261,7 @@ export interface SessionInfo {
   readonly updatedAt: number;
 }
 
-/** Part of a list of sessions; `next` is the cursor of the one that follows. */
+/** A page of a list of sessions; `next` is the cursor of the next page. */
 export interface SessionPage {
   readonly sessions: readonly SessionInfo[];
   readonly next?: string;
@@ -283,9 +282,9 @@ export interface ListOptions {
  * Contract: `append` is atomic and durable when it returns, and fails with `SESSION_CONFLICT` (see
  * `sessionConflict`) unless the last `seq` of the session equals `expectedSeq` (0 for a new session); it
  * returns the new last `seq`. Methods may answer synchronously; the kernel awaits only promises.
- * The tenant of a session is that of its first `run_start` entry. An `inbox` entry takes items over: those up to its
- * `cursor`, but for `waits`, are in the inbox no more. They hold what guards may have removed, so a store keeps nothing of
- * them, as far as it can: `takenBy` tells which they are.
+ * The tenant of a session is that of its first `run_start` entry. An `inbox` entry removes items from the inbox: all up to
+ * its `cursor` except `waits`. They may hold text that guards removed, so a store should really delete them; `takenBy` says
+ * which they are.
  */
 export interface Store {
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number>;
@@ -297,9 +296,9 @@ export interface Store {
   list(options?: ListOptions): Awaitable<SessionPage>;
   /** Copies the entries up to `seq` into a new session. The two are independent from then on. */
   fork(sessionId: string, seq: number, newId: string): Awaitable<void>;
-  /** With it go the sessions of its sub-agents (see `parentOf`), also where it is gone already. */
+  /** Also deletes the sessions of its sub-agents (see `parentOf`), even if the session itself is gone already. */
   delete(sessionId: string): Awaitable<void>;
-  /** Adds to the inbox of the session, which need not exist yet. */
+  /** Adds an item to the inbox of the session, which may not exist yet. */
   post(sessionId: string, item: InboxItem): Awaitable<void>;
   /** Forgets the items up to number `after` and returns the later ones, numbered from 1, in order. */
   take(sessionId: string, after: number): Awaitable<readonly Posted[]>;
@@ -319,7 +318,7 @@ const REQUEST: Kind = kinds.shape({
   onRequest: kinds.func(),
 } satisfies Record<keyof Request, Kind>);
 
-/** Is this what `ask` and `ctx.suspend()` take? */
+/** Is this a valid request for `ask` and `ctx.suspend()`? */
 export function isRequest(value: unknown): value is Request {
   return isOf(REQUEST, value);
 }

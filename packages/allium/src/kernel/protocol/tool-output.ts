@@ -1,4 +1,4 @@
-/** What a tool promises to return: `output` of `tool()`. */
+/** Checks and reads what a tool with an `output` schema returns. */
 
 import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
 import { deepFreeze, type ToolMessage } from '../messages/messages.js';
@@ -41,7 +41,7 @@ function misfit(tool: Promising, problem: string): AlliumError {
 
 /**
  * What a call of this tool returned: the value that passed its `output` schema, as guards left it. Undefined if the
- * message is not a result of this tool, or tells of an error.
+ * message is not a result of this tool, or is an error.
  *
  * @example
  * const forecast = toolOutput(weather, message)?.degrees;

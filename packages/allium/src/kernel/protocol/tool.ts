@@ -25,9 +25,9 @@ export interface ToolOptions<Input, Output, Result = any> {
   /** Any Standard Schema of an object. A raw JSON Schema goes through `allium/json-schema`. */
   readonly input: StandardSchema<Input, Output>;
   /**
-   * Does the work. What it returns becomes the result: text, any JSON value, a list of content, or
-   * `toolResult({ … })` for details and flags. What it throws becomes an error result the model can read.
-   * Long work should stop when `ctx.signal` aborts; late results are dropped.
+   * Does the work. Its return value becomes the result: text, any JSON value, a list of content, or `toolResult({ … })` for
+   * details and flags. If it throws, the model reads an error result. Long work should stop when `ctx.signal` aborts; late
+   * results are dropped.
    */
   execute(args: Output, ctx: ToolContext<Output>): unknown;
   /**
@@ -36,17 +36,17 @@ export interface ToolOptions<Input, Output, Result = any> {
    * `allium/json-schema`.
    */
   readonly output?: StandardSchema<any, Result> | undefined;
-  /** Makes the JSON Schema for the model where the schema does not expose one. */
+  /** Makes the JSON Schema for the model if the schema doesn't provide one. */
   readonly toJsonSchema?: (schema: never) => object;
   /** Running it twice with the same arguments does no harm. @default false */
   readonly idempotent?: boolean;
-  /** What a resume does with a call that had started and has no result. @default 'retry' if idempotent, else 'fail' */
+  /** What a resume does with a call that started but has no result. @default 'retry' if idempotent, else 'fail' */
   readonly onInDoubt?: 'retry' | 'fail';
-  /** Never runs beside another call of the same batch. @default false */
+  /** Never runs at the same time as another call of the same batch. @default false */
   readonly sequential?: boolean;
-  /** At most this many calls of it at once in one batch. */
+  /** How many of its calls may run at once in a batch. */
   readonly concurrency?: number;
-  /** Milliseconds after which a call is cancelled. Those that people and readers take do not count. */
+  /** Milliseconds after which a call is cancelled. Time spent waiting for people and readers doesn't count. */
   readonly timeoutMs?: number;
   /** Free labels for middleware: `cacheable`, `destructive`, … */
   readonly tags?: readonly string[];
@@ -54,7 +54,7 @@ export interface ToolOptions<Input, Output, Result = any> {
 
 type OutputSchema = StandardSchema<any, any> | undefined;
 
-/** What `execute` may return: what `output` takes, or anything where there is no `output`. */
+/** What `execute` may return: whatever `output` accepts, or anything without an `output`. */
 type Returns<Schema extends OutputSchema> =
   Schema extends StandardSchema<infer Returned, any> ? Awaitable<Returned | ToolResult> : unknown;
 
@@ -70,8 +70,8 @@ type TypedOptions<Input, Output, Schema extends OutputSchema> = Omit<
 };
 
 /**
- * What `tool()` makes. A changed copy, such as `{ ...look, name: 'peek' }`, is a tool too: what a model is shown is
- * worked out from these fields by `toolSpec()`.
+ * What `tool()` returns. A changed copy, such as `{ ...look, name: 'peek' }`, is a tool too: `toolSpec()` works out what the
+ * model is shown from these fields.
  */
 export interface Tool<Input = any, Output = any, Result = any> extends ToolOptions<Input, Output, Result> {
   readonly idempotent: boolean;

@@ -1,4 +1,4 @@
-/** What `explain()` reasons about, and what it finds. */
+/** The traits that `explain()` understands, and the hazards it reports. */
 
 /** The traits `explain()` knows. Others are allowed and ignored. */
 export const TRAITS = {
