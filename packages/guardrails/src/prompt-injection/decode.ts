@@ -6,49 +6,94 @@ export interface Hidden {
   readonly end: number;
 }
 
-const BASE64 = /[A-Za-z0-9+/_-]{24,}={0,2}/g;
-const HEX = /(?:[0-9a-fA-F]{2}[\s:]?){16,}|(?:\\x[0-9a-fA-F]{2}){8,}/g;
-const PERCENT = /(?:[\w.~!*'()+,;:@/?=&-]*%[0-9a-fA-F]{2}){3,}[\w.~!*'()+,;:@/?=&-]*/g;
-const ENTITIES = /(?:&#(?:x[0-9a-f]{1,6}|\d{1,7});[\w\s]{0,2}){6,}/gi;
-const ESCAPES = /(?:\\u(?:[0-9a-fA-F]{4}|\{[0-9a-fA-F]{1,6}\})[\w ]{0,2}){6,}/g;
+/** One way to encode text: how a run of it begins, which characters continue it, and what it says. */
+interface Encoding {
+  /** Bounded, because the engine remembers every character of a match: megabytes in one match overflow its stack. */
+  readonly pattern: RegExp;
+  readonly more: RegExp;
+  /** Stands in every run of it. */
+  readonly sign?: string;
+  readonly decode: (run: string) => string | undefined;
+}
 
 /** Longer runs are files and pictures: only their beginning is read. */
 const LONGEST = 8192;
 
-export function hiddenTexts(text: string): Hidden[] {
-  const found: Hidden[] = [];
-  const add = (pattern: RegExp, decode: (run: string) => string | undefined) => {
-    for (const match of text.matchAll(pattern)) {
-      const said = decode(match[0].slice(0, LONGEST));
-      if (said !== undefined)
-        found.push({ text: said, start: match.index, end: match.index + match[0].length });
-    }
-  };
-  add(BASE64, (run) => readable(Buffer.from(run, 'base64')));
-  add(HEX, (run) => readable(Buffer.from(run.replace(/\\x|[\s:]/g, ''), 'hex')));
-  if (text.includes('%')) add(PERCENT, percentDecoded);
-  if (text.includes('&#'))
-    add(ENTITIES, (run) =>
+const ENCODINGS: readonly Encoding[] = [
+  {
+    pattern: /[A-Za-z0-9+/_-]{24,8192}={0,2}/g,
+    more: /(?<!=)[A-Za-z0-9+/_-]{1,8192}={0,2}/y,
+    decode: (run) => readable(Buffer.from(run, 'base64')),
+  },
+  {
+    pattern: /(?:[0-9a-fA-F]{2}[\s:]?){16,2048}|(?:\\x[0-9a-fA-F]{2}){8,2048}/g,
+    more: /(?:[0-9a-fA-F]{2}[\s:]?|\\x[0-9a-fA-F]{2}){1,2048}/y,
+    decode: (run) => readable(Buffer.from(run.replace(/\\x|[\s:]/g, ''), 'hex')),
+  },
+  {
+    // From its first sign on. A pattern for the words before it would try all of them again from each of their letters.
+    pattern: /(?:%[0-9a-fA-F]{2}[\w.~!*'()+,;:@/?=&-]{0,80}){3,1000}/g,
+    more: /(?:%[0-9a-fA-F]{2}|[\w.~!*'()+,;:@/?=&-]){1,4096}/y,
+    sign: '%',
+    decode: percentDecoded,
+  },
+  {
+    pattern: /(?:&#(?:x[0-9a-f]{1,6}|\d{1,7});[\w\s]{0,2}){6,500}/gi,
+    more: /(?:&#(?:x[0-9a-f]{1,6}|\d{1,7});[\w\s]{0,2}){1,500}/iy,
+    sign: '&#',
+    decode: (run) =>
       run.replace(/&#(x?)([0-9a-f]+);/gi, (_, hex, digits) =>
         character(Number.parseInt(digits, hex ? 16 : 10)),
       ),
-    );
-  if (text.includes('\\u'))
-    add(ESCAPES, (run) =>
+  },
+  {
+    pattern: /(?:\\u(?:[0-9a-fA-F]{4}|\{[0-9a-fA-F]{1,6}\})[\w ]{0,2}){6,500}/g,
+    more: /(?:\\u(?:[0-9a-fA-F]{4}|\{[0-9a-fA-F]{1,6}\})[\w ]{0,2}){1,500}/y,
+    sign: '\\u',
+    decode: (run) =>
       run.replace(/\\u\{?([0-9a-f]{1,6})\}?/gi, (_, digits) => character(Number.parseInt(digits, 16))),
-    );
+  },
+];
+
+/** Words that stand right before a percent sign, in one piece with it. */
+const WORDS_BEFORE = /[\w.~!*'()+,;:@/?=&-]{1,80}$/;
+
+export function hiddenTexts(text: string): Hidden[] {
+  const found: Hidden[] = [];
+  for (const { pattern, more, sign, decode } of ENCODINGS) {
+    if (sign !== undefined && !text.includes(sign)) continue;
+    pattern.lastIndex = 0;
+    for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
+      const end = runEnd(text, pattern.lastIndex, more);
+      const before =
+        sign === '%' ? WORDS_BEFORE.exec(text.slice(Math.max(0, match.index - 80), match.index)) : null;
+      const start = match.index - (before?.[0].length ?? 0);
+      const said = decode(text.slice(start, Math.min(end, start + LONGEST)));
+      if (said !== undefined) found.push({ text: said, start, end });
+      pattern.lastIndex = end;
+    }
+  }
   return found;
+}
+
+/** Where the run ends that a match began. */
+function runEnd(text: string, from: number, more: RegExp): number {
+  let end = from;
+  for (more.lastIndex = end; more.test(text); more.lastIndex = end) end = more.lastIndex;
+  return end;
 }
 
 function character(code: number): string {
   return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : '';
 }
 
-function percentDecoded(run: string): string | undefined {
+function percentDecoded(run: string): string {
+  const spaced = run.replaceAll('+', ' ');
   try {
-    return decodeURIComponent(run.replaceAll('+', ' '));
+    return decodeURIComponent(spaced);
   } catch {
-    return undefined;
+    // Bytes that are no UTF-8, or a sign that was cut: the rest can be read all the same.
+    return spaced.replace(/%([0-9a-f]{2})/gi, (_, digits) => character(Number.parseInt(digits, 16)));
   }
 }
 

@@ -2,6 +2,7 @@ import { Agent, textOf, tool } from 'allium';
 import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { hiddenTexts } from './decode.js';
 import { injectionDetector } from './detect.js';
 import { promptInjection } from './index.js';
 
@@ -38,6 +39,9 @@ describe('what prompt-injection finds', () => {
     ['base64', Buffer.from(ORDER).toString('base64')],
     ['hexadecimal', Buffer.from(ORDER).toString('hex')],
     ['percent', [...Buffer.from(ORDER)].map((byte) => `%${byte.toString(16)}`).join('')],
+    ['percent, between words', ORDER.replaceAll(' ', '%20')],
+    ['percent, with bytes that say nothing', `${ORDER.replaceAll(' ', '%20')}%ff`],
+    ['base64 behind other base64', `${'A'.repeat(30)}==${Buffer.from(ORDER).toString('base64')}`],
     ['entities', [...ORDER].map((one) => `&#${one.charCodeAt(0)};`).join('')],
     [
       'rotated',
@@ -71,6 +75,15 @@ describe('what prompt-injection finds', () => {
     'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4',
   ])('leaves alone: %s', (given) => {
     expect(found(given)).toEqual([]);
+  });
+
+  it('reads runs of any length', () => {
+    // In a pattern without a bound, these overflow the stack of the engine.
+    for (const run of ['y'.repeat(10_000_000), '0a'.repeat(500_000), '%41'.repeat(300_000)])
+      expect(hiddenTexts(run).length).toBeLessThan(2);
+    // With a pattern that starts again from each character, these take hours.
+    for (const piece of ['a', '-', '=', '#', '*', 'a.', '0a:'])
+      for (const end of ['%', ' end']) expect(detect(piece.repeat(30_000) + end), piece + end).toEqual([]);
   });
 
   it('takes time proportional to the text', () => {

@@ -257,7 +257,8 @@ export const SIGNS: readonly Sign[] = [
   sign(
     'delimiter',
     0.6,
-    '(?:#{2,}|={3,}|-{3,}|\\*{2,}|\\[|\\{|<!--) ?(?:end of|begin|start of|new|system|admin\\w*|developer|override|important)[^.!?\\n]{0,24}(?:system|instruct\\w*|prompt|message|override|context|input|document|data|conversation|command|notice)',
+    // The last signs of a longer line are enough; a pattern for all of them would try the line again from each.
+    '(?:##|===|---|\\*\\*|\\[|\\{|<!--) ?(?:end of|begin|start of|new|system|admin\\w*|developer|override|important)[^.!?\\n]{0,24}(?:system|instruct\\w*|prompt|message|override|context|input|document|data|conversation|command|notice)',
   ),
   sign(
     'delimiter',
