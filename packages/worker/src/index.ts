@@ -9,6 +9,7 @@ export type {
   EnqueueOptions,
   FailedJob,
   QueueOptions,
+  ResumeOptions,
   Schedule,
 } from './queue-options.js';
 export type { QueueMetrics, RateLimit } from './turns.js';

@@ -34,6 +34,14 @@ export interface EnqueueOptions {
   readonly metadata?: Metadata;
 }
 
+export interface ResumeOptions {
+  readonly sessionId: string;
+  readonly tenant?: string;
+  /** Answers to its questions, by their ids. */
+  readonly answers?: Readonly<Record<string, Decision>>;
+  readonly metadata?: Metadata;
+}
+
 export interface Schedule {
   readonly id: string;
   /** As of cron, with optional seconds first. */
@@ -73,6 +81,8 @@ export interface AgentQueue {
   ): Promise<Enqueued>;
   /** Has the agent go on without a new message: as `session.continue()`. */
   continue(agent: string, options: EnqueueOptions & { readonly sessionId: string }): Promise<Enqueued>;
+  /** Has the agent go on with a run that waits for answers or broke off, whoever began it. */
+  resume(agent: string, options: ResumeOptions): Promise<Enqueued>;
   /** The events of a session, each once, wherever its run is: what was, then what comes. Ends when its run has ended or waits. */
   join(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
   /** As `join`, many at a time: for servers. */
@@ -81,6 +91,10 @@ export interface AgentQueue {
   answer(requestId: string, decision: Decision): Promise<void>;
   /** Ends a run, or takes its job back before it begins. False if there is nothing to end. */
   cancel(runId: string, reason?: string): Promise<boolean>;
+  /** Ends what is under way in a session. False if nothing is. */
+  stop(sessionId: string, reason?: string): Promise<boolean>;
+  /** Is there a job of the session that has not ended? */
+  isBusy(sessionId: string): Promise<boolean>;
   /** How a job ended; undefined while it has not, or when nobody knows any more. */
   outcome(runId: string): Promise<Outcome | undefined>;
   /** Waits for the end of a job. A job that nobody knows is an error. */

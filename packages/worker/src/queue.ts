@@ -19,6 +19,7 @@ import type {
   EnqueueOptions,
   FailedJob,
   QueueOptions,
+  ResumeOptions,
   Schedule,
 } from './queue-options.js';
 import type { QueueMetrics, RateLimit } from './turns.js';
@@ -205,6 +206,35 @@ class FleetQueue implements AgentQueue {
       throw error;
     }
     await goOn();
+  }
+
+  async resume(agent: string, options: ResumeOptions): Promise<Enqueued> {
+    checkText('agent', agent);
+    checkOptions('resume', options, ['sessionId', 'tenant', 'answers', 'metadata']);
+    const { turns, retry, clock } = this.#backend;
+    const { sessionId, tenant, answers = {}, metadata } = options;
+    const session = this.#session(sessionId, tenant);
+    for (const [id, decision] of Object.entries(answers)) await session.answer(id, decision);
+    const runId = newId();
+    await turns.file(runId, {
+      kind: 'resume',
+      agent,
+      sessionId,
+      ...(tenant !== undefined && { tenant }),
+      ...(metadata && { metadata }),
+      retry,
+      enqueuedAt: clock.now(),
+    });
+    return { runId, sessionId, state: 'queued' };
+  }
+
+  async stop(sessionId: string, reason = ''): Promise<boolean> {
+    const id = await this.#backend.turns.first(sessionId);
+    return id !== undefined && this.cancel(id, reason);
+  }
+
+  isBusy(sessionId: string): Promise<boolean> {
+    return this.#backend.turns.isQueued(sessionId);
   }
 
   async cancel(runId: string, reason = ''): Promise<boolean> {

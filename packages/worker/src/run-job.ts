@@ -22,19 +22,20 @@ export async function runJob(job: JobRun): Promise<Outcome> {
   const { agent, store, id, data, fresh, cancelled } = job;
   const { sessionId, tenant } = data;
   const session = agent.session(sessionId, { store, ...(tenant !== undefined && { tenant }) });
-  const base = data.of ?? id;
+  // Of a resume that names no job: whatever run the session had last.
+  const base = data.of ?? (data.kind === 'resume' ? undefined : id);
   const last = fresh && data.kind !== 'resume' ? undefined : await lastRun(store, sessionId, base);
   if (cancelled !== undefined) {
-    if (last?.state !== 'open') return aborted(base, sessionId, cancelled);
+    if (last?.state !== 'open') return aborted(base ?? id, sessionId, cancelled);
     // Taken by the run as soon as it goes on, together with its end.
     await store.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) });
   }
   if (last?.state === 'open') return go(job, session, 'resume', last.runId);
   if (last?.state === 'ended') return last.outcome;
   if (data.kind === 'resume' && last === undefined)
-    return aborted(base, sessionId, 'There is no run to resume.');
+    return aborted(base ?? id, sessionId, 'There is no run to resume.');
   // The run failed, and its messages are in the history: the model is asked about them again.
-  if (last) return go(job, session, 'continue', retryId(base, last.tries));
+  if (last) return go(job, session, 'continue', retryId(jobOf(last.runId), last.tries));
   return go(job, session, data.kind === 'continue' ? 'continue' : 'run', id);
 }
 
@@ -64,8 +65,14 @@ type LastRun =
   | { readonly state: 'ended'; readonly outcome: Outcome; readonly tries: number };
 
 /** The last run of a job, if it had any. */
-async function lastRun(store: Store, sessionId: string, job: string): Promise<LastRun | undefined> {
+async function lastRun(
+  store: Store,
+  sessionId: string,
+  named: string | undefined,
+): Promise<LastRun | undefined> {
   const entries = await store.read(sessionId, 1);
+  const latest = entries.findLast((entry) => entry.type === 'run_start') as { runId: string } | undefined;
+  const job = named ?? jobOf(latest?.runId ?? '');
   const mine = entries.filter(
     (entry): entry is Entry & { type: 'run_start' } =>
       entry.type === 'run_start' && jobOf(entry.runId) === job,

@@ -148,6 +148,11 @@ export class Turns {
     return (await this.redis.exists(`${this.base}s:${sessionId}`)) === 1;
   }
 
+  /** The job of a session that runs, or is the next to. */
+  async first(sessionId: string): Promise<string | undefined> {
+    return (await this.redis.lindex(`${this.base}s:${sessionId}`, 0)) ?? undefined;
+  }
+
   /** What is known of a job: of one that has ended, for as long as `keepMs`. */
   async known(id: string): Promise<Known | undefined> {
     const [sessionId, tenant, agent, state, result] = await this.redis.hmget(

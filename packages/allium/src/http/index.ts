@@ -20,6 +20,7 @@ export {
 } from './follow.js';
 export { type FetchHandler, type NodeRequest, type NodeResponse, toNodeListener } from './node.js';
 export type { Show } from './projection.js';
+export type { QueuedOutcome, QueuedRun, RunQueue } from './queued.js';
 export type { RunAnswer } from './route.js';
 export {
   type Authorize,

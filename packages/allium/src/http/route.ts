@@ -8,13 +8,15 @@ import type {
   RunResult,
   RunStream,
   Session,
+  Stop,
   Store,
 } from '../index.js';
 import { parentOf } from '../stores/kit/index.js';
 import type { ClientEnd, ClientUsage, Question } from './events.js';
 import { HttpFailure, invalidBody, unknownSession } from './failures.js';
-import type { EventHub, EventReader, PublishedRun } from './follow.js';
+import type { EventHub, EventReader } from './follow.js';
 import { type Projection, questionOf, told } from './projection.js';
+import { type Begin, enqueue, JobReader, type QueuedOutcome, type RunQueue } from './queued.js';
 import { type BodySchema, object } from './schema.js';
 import type { Authorize, Caller, ServeContext } from './serve.js';
 import { sseLines, sseResponse, type TextSource } from './sse.js';
@@ -24,6 +26,8 @@ export interface Handling {
   readonly agents: ReadonlyMap<string, Agent>;
   readonly names: ReadonlyMap<Agent, string>;
   readonly store: Store;
+  /** Where runs are sent, if this process runs none. */
+  readonly queue: RunQueue | undefined;
   readonly hub: EventHub;
   readonly projection: Projection;
   readonly showsUsage: boolean;
@@ -208,28 +212,39 @@ export function runOptions({ handling, caller }: Call, agent: Agent): RunOptions
 }
 
 /** Starts a run, and answers with its events or, at its end, with JSON. */
-export async function runAnswer(call: Call, found: Found, start: () => RunStream): Promise<Response> {
+export async function runAnswer(call: Call, found: Found, begin: Begin): Promise<Response> {
   const { request, handling } = call;
-  const run = await startRun(call, found, start);
+  const run = await startRun(call, found, begin);
   const leave = leaving(call, found, handling.detached ?? false);
   const headers = { 'x-session-id': encodeURIComponent(found.sessionId) };
   if (wantsEvents(request)) return events(call, run.reader(), sseLines, leave, headers);
   request.signal.addEventListener('abort', leave, { once: true });
-  const result = await run.stream.result.catch((error: { result?: RunResult }) => {
-    if (error?.result === undefined) throw error;
-    return error.result;
-  });
-  await run.ended;
+  const result = await run.result();
   request.signal.removeEventListener('abort', leave);
   return Response.json(answerOf(handling, found.sessionId, result), { headers });
 }
 
-export async function startRun(
-  call: Call,
-  { storeId, isNew }: Found,
-  start: () => RunStream,
-): Promise<PublishedRun> {
-  const run = await call.handling.hub.publish(storeId, start, { isNew });
+/** A run that has begun, here or elsewhere. */
+interface StartedRun {
+  reader(): EventReader;
+  /** Waits for its end. */
+  result(): Promise<ShownResult>;
+}
+
+/** What an answer tells of a result. */
+type ShownResult = Pick<RunResult, 'runId' | 'status' | 'stop' | 'text' | 'pending' | 'usage'>;
+
+export async function startRun(call: Call, found: Found, begin: Begin): Promise<StartedRun> {
+  const { queue, hub } = call.handling;
+  if (queue) return startQueued(call, queue, found, begin);
+  const { storeId, isNew, session } = found;
+  const options = runOptions(call, found.agent);
+  const start = (): RunStream => {
+    if (begin.type === 'run') return session.stream(begin.input, options);
+    if (begin.type === 'continue') return session.continueStream(options);
+    return session.resumeStream(begin.answers ? { ...options, answers: begin.answers } : options);
+  };
+  const run = await hub.publish(storeId, start, { isNew });
   call.context?.waitUntil?.(run.ended);
   run.stream.result
     .catch((error: { result?: RunResult }) => {
@@ -238,16 +253,83 @@ export async function startRun(
     })
     // Nobody waits for this: an `onError` that throws must not end the process.
     .catch(() => undefined);
-  return run;
+  return {
+    reader: run.reader,
+    async result() {
+      const result = await run.stream.result.catch((error: { result?: RunResult }) => {
+        if (error?.result === undefined) throw error;
+        return error.result;
+      });
+      await run.ended;
+      return result;
+    },
+  };
 }
 
+async function startQueued(
+  call: Call,
+  queue: RunQueue,
+  { storeId, agent, isNew }: Found,
+  begin: Begin,
+): Promise<StartedRun> {
+  const { handling, caller, request } = call;
+  const head = isNew ? 0 : await handling.store.head(storeId);
+  const { metadata } = runOptions(call, agent);
+  const options = { sessionId: storeId, ...tenantOf(caller), ...(metadata && { metadata }) };
+  const runId = await enqueue(queue, handling.names.get(agent)!, begin, options);
+  return {
+    // After everything that was there before.
+    reader: () => new JobReader(queue.reader(storeId, head === 0 ? {} : { after: `${head}.999999999` })),
+    async result() {
+      const { status, ...outcome } = await queue.finished(runId, { signal: request.signal });
+      return {
+        stop: STOP[status],
+        usage: NO_USAGE,
+        pending: [],
+        ...outcome,
+        status: status === 'failed' ? 'error' : status,
+      };
+    },
+  };
+}
+
+/** Of runs that were over before they began. */
+const STOP: Readonly<Record<QueuedOutcome['status'], Stop>> = {
+  done: { reason: 'final' },
+  stopped: { reason: 'stopped' },
+  suspended: { reason: 'suspended' },
+  aborted: { reason: 'aborted' },
+  failed: { reason: 'error' },
+};
+const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } as const;
+
 /** What happens when the client leaves: nothing to a detached run. */
-export function leaving({ body }: Call, { session }: Found, otherwise: boolean): () => void {
-  const detached = (body?.detached as boolean | undefined) ?? otherwise;
+export function leaving(call: Call, found: Found, otherwise: boolean): () => void {
+  const detached = (call.body?.detached as boolean | undefined) ?? otherwise;
   return () => {
     // It may have ended just now.
-    if (!detached) session.abort('The client left.').catch(() => undefined);
+    if (!detached) stopRun(call, found, 'The client left.').catch(() => undefined);
   };
+}
+
+/** Ends the run under way, wherever it is. */
+export async function stopRun(
+  { handling: { queue } }: Call,
+  { session, storeId }: Found,
+  reason: string | undefined,
+): Promise<void> {
+  if (!(await queue?.stop(storeId, reason))) await session.abort(reason);
+}
+
+/** Is there a run under way, as far as this process knows? */
+export async function isBusy({ handling: { queue, hub } }: Call, storeId: string): Promise<boolean> {
+  return queue ? queue.isBusy(storeId) : hub.isLive(storeId);
+}
+
+/** A reader of what was and what comes. */
+export function readerOf({ handling: { queue, hub } }: Call, storeId: string, after?: string): EventReader {
+  const options = after === undefined ? {} : { after };
+  return queue ? queue.reader(storeId, options) : hub.reader(storeId, options);
 }
 
 /** A response of lines that ends with its reader. */
@@ -291,7 +373,7 @@ export interface RunAnswer extends ClientEnd {
   readonly usage?: ClientUsage;
 }
 
-function answerOf({ showsUsage }: Handling, sessionId: string, result: RunResult): RunAnswer {
+function answerOf({ showsUsage }: Handling, sessionId: string, result: ShownResult): RunAnswer {
   const { runId, status, stop, text, pending, usage } = result;
   return {
     sessionId,

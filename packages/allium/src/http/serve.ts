@@ -1,11 +1,19 @@
 /** `serve`: agents behind a fetch handler. */
 import { type Agent, type Clock, type Metadata, type Store, systemClock } from '../index.js';
-import { checkFunction, checkInteger, checkOptions, invalidOption, isRecord } from '../kit/index.js';
+import {
+  checkFunction,
+  checkInteger,
+  checkMethods,
+  checkOptions,
+  invalidOption,
+  isRecord,
+} from '../kit/index.js';
 import { type CorsOptions, corsHeaders, preflight } from './cors.js';
 import { failureResponse, HttpFailure, toFailure } from './failures.js';
 import { type EventHub, type EventHubOptions, eventHub } from './follow.js';
 import { openApi } from './openapi.js';
 import { Projection, type Show } from './projection.js';
+import { type RunQueue, standIns } from './queued.js';
 import { type Call, type Handling, Query, type Route } from './route.js';
 import { chatRoutes } from './routes/chat.js';
 import { runRoutes } from './routes/runs.js';
@@ -40,8 +48,10 @@ export type Authorize = (
 ) => Caller | Response | false | null | undefined | Promise<Caller | Response | false | null | undefined>;
 
 export interface ServeOptions {
-  /** One agent, or several by name. They have to use the same store. */
-  readonly agents: Agent | Readonly<Record<string, Agent>>;
+  /** One agent, or several by name. They have to use the same store. With `queue`: the names of the workers' agents. */
+  readonly agents: Agent | Readonly<Record<string, Agent>> | readonly string[];
+  /** Where runs are sent instead of being run here: `createQueue()` of `@allium/worker`, with its `store`. */
+  readonly queue?: RunQueue;
   /** Says who makes a request. `'none'`: everybody may do everything, and there are no tenants. */
   readonly authorize: Authorize | 'none';
   /** Where the sessions are. @default the store of the agents */
@@ -81,6 +91,7 @@ export type ServeHandler = (request: Request, context?: ServeContext) => Promise
 
 const OPTIONS = [
   'agents',
+  'queue',
   'authorize',
   'store',
   'basePath',
@@ -265,7 +276,8 @@ function checked(options: ServeOptions): Handling {
       throw invalidOption('authorize', "a function that says who makes a request, or 'none'", authorize);
     checkFunction('authorize', authorize);
   }
-  const agents = agentsOf(options.agents);
+  const { queue } = options;
+  const agents = queue ? queuedAgents(options, queue) : agentsOf(options.agents);
   const first = agents.values().next().value!;
   const { store = first.store } = options;
   for (const [name, agent] of agents)
@@ -287,6 +299,7 @@ function checked(options: ServeOptions): Handling {
     agents,
     names: new Map([...agents].map(([name, agent]) => [agent, name])),
     store,
+    queue,
     hub,
     projection: new Projection(show),
     showsUsage: show?.usage ?? false,
@@ -309,6 +322,17 @@ function agentsOf(given: ServeOptions['agents']): ReadonlyMap<string, Agent> {
   for (const [name, agent] of Object.entries(given))
     if (!isAgent(agent)) throw invalidOption(`agents.${name}`, 'an agent', agent);
   return new Map(Object.entries(given) as [string, Agent][]);
+}
+
+/** Agents of workers are known by their names only. */
+function queuedAgents({ agents, store }: ServeOptions, queue: RunQueue): ReadonlyMap<string, Agent> {
+  checkMethods('queue', queue, ['enqueue', 'continue', 'resume', 'stop', 'isBusy', 'reader', 'finished']);
+  const known = store ?? queue.store;
+  if (known === undefined)
+    throw invalidOption('queue', 'one that was made with the `store` of the workers', queue);
+  if (!Array.isArray(agents) || agents.length === 0 || !agents.every((name) => typeof name === 'string'))
+    throw invalidOption('agents', 'with `queue`, a list of the names of the agents', agents);
+  return standIns(agents, known);
 }
 
 function isAgent(value: unknown): value is Agent {

@@ -1,8 +1,9 @@
 /** The routes that `useChat` of the AI SDK calls. The history is the session's; of what the client sends, only the end counts. */
-import { type Decision, type Message, type RunStream, type UserContent, userMessage } from '../../index.js';
+import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
 import { HttpFailure, invalidBody } from '../failures.js';
 import type { EventReader } from '../follow.js';
 import { questionOf } from '../projection.js';
+import type { Begin } from '../queued.js';
 import {
   agentSchema,
   type Call,
@@ -10,13 +11,15 @@ import {
   detachedSchema,
   events,
   type Found,
+  isBusy,
   leaving,
   newSession,
   openSession,
   type Route,
-  runOptions,
+  readerOf,
   sessionOf,
   startRun,
+  stopRun,
 } from '../route.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
@@ -68,9 +71,9 @@ export const chatRoutes: readonly Route[] = [
     async handle(call) {
       const found = (await openSession(call, call.body.id)) ?? newSession(call, call.body.id);
       const messages = await found.session.messages();
-      const { chunks, start } = await wish(call, found, messages);
-      if (start === undefined) return replay(call, found, messages);
-      const run = await startRun(call, found, start);
+      const { chunks, begin } = await wish(call, found, messages);
+      if (begin === undefined) return replay(call, found, messages);
+      const run = await startRun(call, found, begin);
       const leave = leaving(call, found, call.handling.detached ?? true);
       return chatEvents(call, run.reader(), chunks, leave);
     },
@@ -113,7 +116,7 @@ export const chatRoutes: readonly Route[] = [
     body: { type: 'object' },
     answers: ['nothing'],
     async handle(call) {
-      await (await sessionOf(call)).session.abort('The user stopped it.');
+      await stopRun(call, await sessionOf(call), 'The user stopped it.');
       return nothing();
     },
   },
@@ -122,13 +125,12 @@ export const chatRoutes: readonly Route[] = [
 interface Wish {
   readonly chunks: UiChunks;
   /** Absent where the message that was sent is in the history already. */
-  readonly start?: () => RunStream;
+  readonly begin?: Begin;
 }
 
 /** What the client wants: the end of what it sent says so. */
 async function wish(call: Call, found: Found, messages: readonly Message[]): Promise<Wish> {
-  const { session, agent } = found;
-  const options = runOptions(call, agent);
+  const { session } = found;
   const sdk = sdkOf(call);
   const sent = call.body.messages as readonly SentMessage[];
   const last = sent.at(-1)!;
@@ -139,7 +141,7 @@ async function wish(call: Call, found: Found, messages: readonly Message[]): Pro
     if (open.length === 0) throw new HttpFailure(409, 'REQUEST_UNKNOWN', 'Those questions are not open.');
     const chunks = new UiChunks(sdk, openAnswer(messages));
     chunks.know(pending.map(questionOf));
-    return { chunks, start: () => session.resumeStream({ ...options, answers: Object.fromEntries(open) }) };
+    return { chunks, begin: { type: 'resume', answers: Object.fromEntries(open) } };
   }
   const chunks = new UiChunks(sdk);
   if (last.role !== 'user')
@@ -150,7 +152,7 @@ async function wish(call: Call, found: Found, messages: readonly Message[]): Pro
   if (call.body.trigger === 'regenerate-message') {
     if (!known) throw new HttpFailure(404, 'MESSAGE_UNKNOWN', 'There is no such message.');
     await session.rewind(known.id);
-    return { chunks, start: () => session.continueStream(options) };
+    return { chunks, begin: { type: 'continue' } };
   }
   const message = userMessage(contentOf(last), last.id === undefined ? undefined : withClientId(last.id));
   if (known) {
@@ -158,7 +160,7 @@ async function wish(call: Call, found: Found, messages: readonly Message[]): Pro
     if (call.body.messageId !== last.id) return { chunks };
     await session.rewind({ before: known.id });
   }
-  return { chunks, start: () => session.stream(message, options) };
+  return { chunks, begin: { type: 'run', input: message } };
 }
 
 interface SentMessage {
@@ -208,15 +210,16 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
 
 /** The answer that is being written, from its beginning. */
 async function replay(call: Call, { storeId }: Found, messages: readonly Message[]): Promise<Response> {
-  const { hub, store } = call.handling;
+  const { store } = call.handling;
   const begun = messages.findLast(isTurn)?.id;
   const entries = await store.read(storeId, 1);
   const entry = entries.findLast((one) => one.type === 'message' && one.message.id === begun);
   if (entry === undefined || entry.type !== 'message') return nothing();
   const index = call.handling.projection.entry(entry).length - 1;
-  const reader = hub.reader(storeId, { after: `${entry.seq}.${index}` });
+  const reader = readerOf(call, storeId, `${entry.seq}.${index}`);
   const ended = entries.some(({ type, seq }) => type === 'run_end' && seq > entry.seq);
-  if (ended || !(await reader.hasMore()) || (!hub.isLive(storeId) && isWaiting(entries))) return nothing();
+  if (ended || !(await reader.hasMore()) || (isWaiting(entries) && !(await isBusy(call, storeId))))
+    return nothing();
   return chatEvents(call, reader, new UiChunks(sdkOf(call), openAnswer(messages)));
 }
 

@@ -14,8 +14,8 @@ import {
   openSession,
   type Route,
   runAnswer,
-  runOptions,
   sessionOf,
+  stopRun,
 } from '../route.js';
 import { object } from '../schema.js';
 
@@ -63,7 +63,7 @@ export const runRoutes: readonly Route[] = [
     answers: ['json', 'events'],
     async handle(call) {
       const found = await sessionOf(call);
-      return runAnswer(call, found, () => found.session.resumeStream(runOptions(call, found.agent)));
+      return runAnswer(call, found, { type: 'resume' });
     },
   },
   {
@@ -93,9 +93,7 @@ export const runRoutes: readonly Route[] = [
           'A question is not open: never asked, answered or lapsed.',
         );
       if (call.body.resume !== false && !call.handling.hub.isLive(found.storeId))
-        return runAnswer(call, found, () =>
-          found.session.resumeStream({ ...runOptions(call, found.agent), answers }),
-        );
+        return runAnswer(call, found, { type: 'resume', answers });
       for (const [id, decision] of Object.entries(answers)) await found.session.answer(id, decision);
       return done();
     },
@@ -132,7 +130,7 @@ export const runRoutes: readonly Route[] = [
     body: object({ reason: { type: 'string', maxLength: 1000 } }),
     answers: ['nothing'],
     async handle(call) {
-      await (await sessionOf(call)).session.abort(call.body.reason);
+      await stopRun(call, await sessionOf(call), call.body.reason);
       return done();
     },
   },
@@ -148,7 +146,7 @@ export const runRoutes: readonly Route[] = [
       const found = await sessionOf(call);
       const { id, role } = messageNamed(await found.session.messages(), call.body.messageId);
       const branch = await branchAt(call, found, role === 'assistant' ? { before: id } : id);
-      return runAnswer(call, branch, () => branch.session.continueStream(runOptions(call, branch.agent)));
+      return runAnswer(call, branch, { type: 'continue' });
     },
   },
   {
@@ -180,10 +178,9 @@ function forkSchema() {
 }
 
 function run(call: Call, found: Found): Promise<Response> {
-  const options = runOptions(call, found.agent);
   const given = call.body.input;
-  if (given === undefined) return runAnswer(call, found, () => found.session.continueStream(options));
-  return runAnswer(call, found, () => found.session.stream(inputOf(given), options));
+  if (given === undefined) return runAnswer(call, found, { type: 'continue' });
+  return runAnswer(call, found, { type: 'run', input: inputOf(given) });
 }
 
 /** A copy of the session that ends at this point, or the session itself, taken back to it. */

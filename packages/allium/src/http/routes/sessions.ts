@@ -5,7 +5,7 @@ import { parseCursor } from '../cursor.js';
 import type { ClientMessage } from '../events.js';
 import { HttpFailure } from '../failures.js';
 import { questionOf } from '../projection.js';
-import { events, limitOf, messageNamed, type Route, sessionOf } from '../route.js';
+import { events, isBusy, limitOf, messageNamed, type Route, readerOf, sessionOf } from '../route.js';
 import { sseLines } from '../sse.js';
 
 export const sessionRoutes: readonly Route[] = [
@@ -68,7 +68,7 @@ export const sessionRoutes: readonly Route[] = [
       const [pending, queued] = await Promise.all([session.pending(), session.queued()]);
       return Response.json({
         sessionId,
-        running: call.handling.hub.isLive(storeId),
+        running: await isBusy(call, storeId),
         questions: pending.map(questionOf),
         queued: queued.map(({ id, kind }) => ({ id, kind })),
       });
@@ -82,8 +82,9 @@ export const sessionRoutes: readonly Route[] = [
     answers: ['nothing'],
     async handle(call) {
       const { storeId } = await sessionOf(call);
-      const { hub, store } = call.handling;
-      if (hub.isLive(storeId)) throw new HttpFailure(409, 'SESSION_BUSY', 'The session has a run under way.');
+      const { store } = call.handling;
+      if (await isBusy(call, storeId))
+        throw new HttpFailure(409, 'SESSION_BUSY', 'The session has a run under way.');
       await store.delete(storeId);
       return new Response(undefined, { status: 204 });
     },
@@ -125,7 +126,7 @@ export const sessionRoutes: readonly Route[] = [
       const after = call.request.headers.get('last-event-id') ?? call.query.get('after');
       if (after !== undefined && after !== 'run' && after !== 'now' && !parseCursor(after))
         throw new HttpFailure(400, 'INVALID_REQUEST', 'That is not the id of an event.');
-      const reader = call.handling.hub.reader(storeId, { after });
+      const reader = readerOf(call, storeId, after);
       // Whoever reconnects after the end is told to stop: browsers do so after a 204.
       if (after !== undefined && !(await reader.hasMore())) return new Response(undefined, { status: 204 });
       return events(call, reader, sseLines);

@@ -1,0 +1,135 @@
+/** Runs that workers run: this process only enqueues them, and follows. */
+import {
+  Agent,
+  AlliumError,
+  type Decision,
+  type MessageInput,
+  type Metadata,
+  type Model,
+  type PendingRequest,
+  type RunStatus,
+  type Stop,
+  type Store,
+  type Usage,
+} from '../index.js';
+import type { SentEvent } from './events.js';
+import type { EventReader, FollowOptions } from './follow.js';
+
+/** A queue in front of agents that run elsewhere: that of `createQueue` in `@allium/worker`, or one of yours. */
+export interface RunQueue {
+  /** Where the sessions are. */
+  readonly store?: Store | undefined;
+  enqueue(
+    agent: string,
+    input: MessageInput | readonly MessageInput[],
+    options: QueuedRun,
+  ): Promise<{ readonly runId: string }>;
+  /** A run without a new message. */
+  continue(agent: string, options: QueuedRun): Promise<{ readonly runId: string }>;
+  /** Goes on with a run that waits or broke off. Rejects as `session.answer()` does. */
+  resume(
+    agent: string,
+    options: QueuedRun & { readonly answers?: Readonly<Record<string, Decision>> },
+  ): Promise<{ readonly runId: string }>;
+  /** Ends what is under way in a session. False if nothing is. */
+  stop(sessionId: string, reason?: string): Promise<boolean>;
+  /** Is there anything of the session that has not ended? */
+  isBusy(sessionId: string): Promise<boolean>;
+  reader(sessionId: string, options?: FollowOptions): EventReader;
+  finished(runId: string, options?: { readonly signal?: AbortSignal }): Promise<QueuedOutcome>;
+}
+
+export interface QueuedRun {
+  readonly sessionId: string;
+  readonly tenant?: string;
+  readonly metadata?: Metadata;
+}
+
+/** How a job ended. */
+export interface QueuedOutcome {
+  readonly status: Exclude<RunStatus, 'error'> | 'failed';
+  readonly runId: string;
+  readonly text: string;
+  readonly stop?: Stop;
+  readonly usage?: Usage;
+  readonly pending?: readonly PendingRequest[];
+}
+
+/** How a run begins. */
+export type Begin =
+  | { readonly type: 'run'; readonly input: MessageInput }
+  | { readonly type: 'continue' }
+  | { readonly type: 'resume'; readonly answers?: Readonly<Record<string, Decision>> };
+
+export async function enqueue(
+  queue: RunQueue,
+  agent: string,
+  begin: Begin,
+  options: QueuedRun,
+): Promise<string> {
+  if (begin.type === 'run') return (await queue.enqueue(agent, begin.input, options)).runId;
+  if (begin.type === 'continue') return (await queue.continue(agent, options)).runId;
+  const { answers } = begin;
+  return (await queue.resume(agent, answers ? { ...options, answers } : options)).runId;
+}
+
+/** Agents by name, to look at their sessions with. They run nothing. */
+export function standIns(names: readonly string[], store: Store): ReadonlyMap<string, Agent> {
+  return new Map(names.map((name) => [name, new Agent({ name, model: nobody, store })]));
+}
+
+const nobody: Model = {
+  provider: 'none',
+  id: 'none',
+  stream() {
+    throw new AlliumError('MODEL_ERROR', 'This process runs no agents: it enqueues.');
+  },
+};
+
+/** Events of one job: up to its end, though its session goes on, and without the ends of tries that are made again. */
+export class JobReader implements EventReader {
+  private held: SentEvent | undefined;
+  private over = false;
+
+  constructor(private readonly inner: EventReader) {}
+
+  async next(): Promise<readonly SentEvent[] | undefined> {
+    while (!this.over) {
+      const batch = await this.inner.next();
+      const sent: SentEvent[] = [];
+      for (const one of batch ?? []) {
+        const { event } = one;
+        const again = this.held && event.type === 'agent_start' && isTryOf(event.runId, this.held.event);
+        if (this.held && !again) break;
+        this.held = undefined;
+        if (event.type === 'agent_end' && event.status === 'error') this.held = one;
+        else sent.push(one);
+        if (event.type !== 'agent_end' || this.held) continue;
+        this.over = true;
+        break;
+      }
+      if (this.held && (batch === undefined || !batch.includes(this.held))) {
+        sent.push(this.held);
+        this.over = true;
+      }
+      if (batch === undefined) this.over = true;
+      if (sent.length > 0) return sent;
+    }
+    this.leave();
+    return undefined;
+  }
+
+  hasMore(): Promise<boolean> {
+    return this.inner.hasMore();
+  }
+
+  leave(): void {
+    this.inner.leave();
+  }
+}
+
+/** A run that tries again what a run has failed to do has its id, and a number. */
+function isTryOf(runId: string, failed: SentEvent['event']): boolean {
+  const job = (id: string): string => id.split('~')[0]!;
+  return failed.type === 'agent_end' && job(runId) === job(failed.runId);
+}

@@ -1,0 +1,101 @@
+// `allium/http` in a process that runs no agents: it enqueues, and joins.
+
+import { Agent, textOf, tool } from 'allium';
+import { serve } from 'allium/http';
+import { approval } from 'allium/middleware/approval';
+import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { type Fleet, useFleets } from '../test/fleet.js';
+
+const { fleet } = useFleets();
+const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+const again = toolCalls({ name: 'look', args: {} });
+
+function web({ queue }: Fleet) {
+  const handler = serve({ agents: ['a'], queue, authorize: () => ({ tenant: 'acme', user: 'ann' }) });
+  return (method: string, path: string, body?: unknown, accept = 'application/json') =>
+    handler(
+      new Request(`http://localhost${path}`, {
+        method,
+        headers: { 'content-type': 'application/json', accept },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      }),
+    );
+}
+
+const eventsOf = async (response: Response) =>
+  (await response.text())
+    .split('\n')
+    .filter((line) => line.startsWith('data: '))
+    .map((line) => JSON.parse(line.slice(6)));
+
+it('answers with the result of a run on a worker, for the tenant of the caller', async () => {
+  const one = fleet();
+  const seen: unknown[] = [];
+  const model = scriptedModel([({ messages }) => text(`re: ${textOf(messages.at(-1)!)}`)], { repeat: true });
+  const agent = new Agent({ model, observers: [(event) => void seen.push(event.type)] });
+  await one.work({ a: agent });
+  const send = web(one);
+  const first = await send('POST', '/sessions', { input: 'Hi.' });
+  expect(await first.json()).toMatchObject({ status: 'done', text: 're: Hi.', questions: [] });
+  const id = first.headers.get('x-session-id')!;
+  const second = await send('POST', `/sessions/${id}/runs`, { input: 'More.' }, 'text/event-stream');
+  const events = await eventsOf(second);
+  expect(events[0]).toMatchObject({ type: 'agent_start' });
+  expect(events.at(-1)).toMatchObject({ type: 'agent_end', status: 'done' });
+  // The first run is not told again.
+  expect(JSON.stringify(events)).not.toContain('re: Hi.');
+  const { messages } = await (await send('GET', `/sessions/${id}/messages`)).json();
+  expect(messages.length).toBe(4);
+  expect((await one.store.list({ tenant: 'acme' })).sessions.length).toBe(1);
+  expect((await send('POST', '/sessions', { input: 'Hi.', agent: 'nobody' })).status).toBe(404);
+});
+
+it('goes on with a run on a worker when its question is answered', async () => {
+  const one = fleet();
+  const model = scriptedModel([again, text('Seen.')]);
+  await one.work({
+    a: new Agent({ model, tools: [look], middleware: [approval({ policy: { look: 'ask' } })] }),
+  });
+  const send = web(one);
+  const asked = await (await send('POST', '/sessions', { input: 'Look.', sessionId: 's' })).json();
+  expect(asked).toMatchObject({ status: 'suspended', questions: [{ toolName: 'look' }] });
+  const answers = { [asked.questions[0].id]: { type: 'approve' } };
+  const done = await send('POST', '/sessions/s/answers', { answers }, 'text/event-stream');
+  expect((await eventsOf(done)).at(-1)).toMatchObject({ type: 'agent_end', status: 'done' });
+  expect((await send('POST', '/sessions/s/answers', { answers })).status).toBe(409);
+  expect(await (await send('GET', '/sessions/s')).json()).toMatchObject({ questions: [] });
+});
+
+it('does not tell the end of a try that is made again', async () => {
+  const one = fleet({ retry: { delayMs: 1 } });
+  const model = scriptedModel([failWith(Object.assign(new Error('busy'), { status: 503 })), text('Back.')]);
+  await one.work({ a: new Agent({ model }) });
+  const response = await web(one)('POST', '/sessions', { input: 'Hi.' }, 'text/event-stream');
+  const ends = (await eventsOf(response)).filter(({ type }) => type === 'agent_end');
+  expect(ends).toMatchObject([{ status: 'done' }]);
+});
+
+it('serves useChat, and ends a run that the user stops', async () => {
+  const one = fleet();
+  const model = scriptedModel([text('Hello.')]);
+  await one.work({ a: new Agent({ model }) });
+  const send = web(one);
+  const messages = [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Hi.' }] }];
+  const response = await send('POST', '/chat', { id: 'c', messages });
+  expect(await response.text()).toContain('Hello.');
+  const waiting = await one.queue.enqueue('nobody', 'Later.', { sessionId: 'acme/w', delayMs: 0 });
+  await one.queue.finished(waiting.runId);
+  expect((await send('POST', '/chat/c/stop', {})).status).toBe(204);
+});
+
+it('says what is missing', () => {
+  const { queue, another } = fleet();
+  const authorize = 'none';
+  expect(() => serve({ agents: {} as never, queue, authorize })).toThrow('names of the agents');
+  expect(() => serve({ agents: ['a'], queue: another({ store: undefined as never }), authorize })).toThrow(
+    '`store`',
+  );
+  expect(() => serve({ agents: ['a'], queue: {} as never, authorize })).toThrow('`queue`');
+});
