@@ -24,6 +24,8 @@ function web({ queue }: Fleet) {
     );
 }
 
+const jsonOf = (response: Response): Promise<any> => response.json();
+
 const eventsOf = async (response: Response) =>
   (await response.text())
     .split('\n')
@@ -46,7 +48,7 @@ it('answers with the result of a run on a worker, for the tenant of the caller',
   expect(events.at(-1)).toMatchObject({ type: 'agent_end', status: 'done' });
   // The first run is not told again.
   expect(JSON.stringify(events)).not.toContain('re: Hi.');
-  const { messages } = await (await send('GET', `/sessions/${id}/messages`)).json();
+  const { messages } = await jsonOf(await send('GET', `/sessions/${id}/messages`));
   expect(messages.length).toBe(4);
   expect((await one.store.list({ tenant: 'acme' })).sessions.length).toBe(1);
   expect((await send('POST', '/sessions', { input: 'Hi.', agent: 'nobody' })).status).toBe(404);
@@ -59,7 +61,7 @@ it('goes on with a run on a worker when its question is answered', async () => {
     a: new Agent({ model, tools: [look], middleware: [approval({ policy: { look: 'ask' } })] }),
   });
   const send = web(one);
-  const asked = await (await send('POST', '/sessions', { input: 'Look.', sessionId: 's' })).json();
+  const asked = await jsonOf(await send('POST', '/sessions', { input: 'Look.', sessionId: 's' }));
   expect(asked).toMatchObject({ status: 'suspended', questions: [{ toolName: 'look' }] });
   const answers = { [asked.questions[0].id]: { type: 'approve' } };
   const done = await send('POST', '/sessions/s/answers', { answers }, 'text/event-stream');

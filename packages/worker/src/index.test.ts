@@ -321,6 +321,7 @@ describe('leaving', () => {
     const { runId } = await queue.enqueue('a', 'Wait.');
     await begun.promise;
     expect(await worker.health()).toMatchObject({ live: true, ready: true, running: 1, down: [] });
+    expect(await worker.prometheus()).toContain('allium_queue_running 1\n');
     const left = worker.drain({ deadlineMs: 60_000 });
     const next = await queue.enqueue('a', 'Hi.');
     expect(await worker.health()).toMatchObject({ live: true, ready: false, draining: true });

@@ -60,6 +60,8 @@ export interface AgentWorker {
   ready(): Promise<void>;
   health(): Promise<Health>;
   metrics(): Promise<QueueMetrics>;
+  /** The metrics as Prometheus reads them. */
+  prometheus(): Promise<string>;
   /**
    * Leaves: takes nothing new, lets runs end for half of the time, has the others break off between two turns, where another
    * worker goes on with them, and gives up what is left at the end of it.

@@ -8,6 +8,7 @@ import { scheduleIntake } from './intake.js';
 import { failure, type JobData, type Outcome } from './jobs.js';
 import { type Backend, LATER, openBackend, RUNS, SHARED } from './options.js';
 import { isPassing } from './passing.js';
+import { prometheusOf } from './prometheus.js';
 import { metricsOf } from './queue.js';
 import { runJob } from './run-job.js';
 import type { QueueMetrics } from './turns.js';
@@ -119,6 +120,10 @@ class FleetWorker implements AgentWorker {
 
   metrics(): Promise<QueueMetrics> {
     return metricsOf(this.backend);
+  }
+
+  async prometheus(): Promise<string> {
+    return prometheusOf(await this.metrics());
   }
 
   drain(options: DrainOptions = {}): Promise<void> {

@@ -1,0 +1,87 @@
+/** `allium worker`: the agent of the config takes jobs of a queue. */
+import { createServer } from 'node:http';
+import { resolveConfigStore } from '@allium/config';
+import type { AgentWorker } from '@allium/worker';
+import { connectionOf, type FleetOptions, loadFleet, withFleetOptions } from '../fleet.js';
+import { UsageError } from '../outcome.js';
+import { type AddCommand, openConfig, positive, type Shell, withAgent } from '../shell.js';
+import { note } from '../terminal/io.js';
+
+interface Options extends FleetOptions {
+  readonly concurrency: number;
+  readonly port?: number;
+  readonly quiet?: boolean;
+}
+
+export const addWorker: AddCommand = (program, shell) => {
+  withFleetOptions(program.command('worker'))
+    .summary('take jobs of a queue and run them')
+    .description(
+      'Runs the agent of the config for whoever enqueues. Start as many as you like: they share the work, and take over ' +
+        'what another one left behind. SIGTERM lets its runs end, or hands them over.',
+    )
+    .option('-n, --concurrency <number>', 'jobs at a time', positive, 10)
+    .option('--port <number>', 'serve /healthz, /readyz and /metrics there', positive)
+    .option('-q, --quiet', 'do not tell of every job')
+    .action((options: Options) => work(shell, options));
+};
+
+async function work(shell: Shell, options: Options): Promise<void> {
+  const { io } = shell;
+  const connection = connectionOf(shell, options);
+  const { createWorker } = await loadFleet(shell);
+  const loaded = await openConfig(shell);
+  if ((loaded.config.store ?? 'memory') === 'memory')
+    throw new UsageError(
+      'Workers need a store that all of them share, such as Postgres. The config has none.',
+    );
+  const { store, close } = await resolveConfigStore(loaded);
+  try {
+    await withAgent(shell, { store }, async ({ agent }) => {
+      const tell = (text: string): void => note(io, shell.redact(text));
+      const worker = createWorker({
+        ...connection,
+        agents: { [agent.name]: agent },
+        store,
+        concurrency: options.concurrency,
+        // The signals of the command line end it.
+        drainOn: [],
+        onError: (error) => tell(`error: ${error instanceof Error ? error.message : String(error)}`),
+        onEvent({ type, runId, outcome }) {
+          if (!options.quiet) tell(`${type} ${runId}${outcome ? ` ${outcome.status}` : ''}`);
+        },
+      });
+      const server = options.port === undefined ? undefined : serve(worker, options.port);
+      await worker.ready();
+      tell(`Worker ${worker.id} takes jobs for "${agent.name}", ${options.concurrency} at a time.`);
+      await ended(io.signal);
+      tell('Leaving: runs may end, or are handed over.');
+      await worker.close();
+      server?.close();
+    });
+  } finally {
+    await close();
+  }
+}
+
+function ended(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
+function serve(worker: AgentWorker, port: number) {
+  const server = createServer((request, response) => {
+    const send = (ok: boolean, text: string): void => {
+      response.writeHead(ok ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' }).end(text);
+    };
+    const answer = async (): Promise<void> => {
+      const { live, ready, down } = await worker.health();
+      if (request.url === '/healthz') send(live, live ? 'ok\n' : 'not running\n');
+      else if (request.url === '/readyz') send(ready, ready ? 'ok\n' : `not ready ${down.join(' ')}\n`);
+      else if (request.url === '/metrics') send(true, await worker.prometheus());
+      else response.writeHead(404).end();
+    };
+    answer().catch(() => send(false, 'failed\n'));
+  });
+  return server.listen(port);
+}
