@@ -8,6 +8,21 @@ export interface PostgresClient {
   ): Promise<{ readonly rows: readonly object[]; readonly rowCount: number | null }>;
 }
 
+/** What `pg` takes in place of a text: the server plans a statement of this name once per connection. */
+interface NamedStatement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+/** Runs a statement under a name. Only for pools that know such statements, as those of `pg` do. */
+export function queryNamed(
+  client: PostgresClient,
+  statement: NamedStatement,
+): ReturnType<PostgresClient['query']> {
+  return client.query(statement as unknown as string);
+}
+
 export interface PostgresConnection extends PostgresClient {
   release(error?: boolean): void;
   on(event: 'error', listener: (error: Error) => void): unknown;

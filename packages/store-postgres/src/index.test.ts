@@ -208,6 +208,45 @@ describe('postgresStore', () => {
     await store.close?.();
   });
 
+  it.each([true, false])(
+    'lets many sessions share a statement, in which each is written or refused by itself (prepare: %s)',
+    async (prepare) => {
+      const store = open({ maxConnections: 3, prepare });
+      const ids = Array.from({ length: 60 }, newId);
+      await Promise.all(ids.map((id) => store.append(id, 0, [text('1')])));
+      await store.post(ids[3]!, { type: 'cancel', reason: 'enough' });
+      // Every tenth is wrong about its session, and one asks for what no number of the server's can be.
+      const wrong = (i: number) => (i === 5 ? 2 ** 40 : i % 10 === 0 ? 7 : 1);
+      const inbox: NewEntry = { v: 1, at: 8, type: 'inbox', cursor: 1 };
+      const said = await Promise.allSettled(
+        ids.map((id, i) => store.append(id, wrong(i), i === 3 ? [text('2'), inbox] : [text('2')])),
+      );
+      for (const [i, { status, ...outcome }] of said.entries()) {
+        const fits = wrong(i) === 1;
+        expect([i, status]).toEqual([i, fits ? 'fulfilled' : 'rejected']);
+        if (!fits && i !== 5) expect(outcome).toMatchObject({ reason: { code: 'SESSION_CONFLICT' } });
+        expect((await store.read(ids[i]!, 1)).map(({ type }) => type)).toEqual(
+          !fits ? ['message'] : i === 3 ? ['message', 'message', 'inbox'] : ['message', 'message'],
+        );
+      }
+      expect(await store.take(ids[3]!, 0)).toEqual([]);
+      await store.close?.();
+    },
+  );
+
+  it('looks into many inboxes at once without mixing them up', async () => {
+    const store = open({ maxConnections: 3 });
+    const ids = Array.from({ length: 30 }, newId);
+    await Promise.all(
+      ids.flatMap((id, i) => (i % 3 === 0 ? [] : [store.post(id, { type: 'cancel', reason: id })])),
+    );
+    const taken = await Promise.all(ids.map((id) => store.take(id, 0)));
+    expect(taken).toEqual(
+      ids.map((id, i) => (i % 3 === 0 ? [] : [{ n: 1, item: { type: 'cancel', reason: id } }])),
+    );
+    await store.close?.();
+  });
+
   it('uses a pool that is given to it, and leaves it open', async () => {
     const pool = poolOf({ connectionString });
     const store = open({ pool });

@@ -19,8 +19,17 @@ import {
   sessionConflict,
   takenBy,
 } from 'allium/stores/kit';
-import { openPool, type PostgresClient, type PostgresPool, repeated, transaction } from './client.js';
+import { Batches } from './batches.js';
+import {
+  openPool,
+  type PostgresClient,
+  type PostgresPool,
+  queryNamed,
+  repeated,
+  transaction,
+} from './client.js';
 import { checkVersion, setUp } from './schema.js';
+import { appendAll } from './statements.js';
 
 export type { PostgresClient, PostgresConnection, PostgresPool } from './client.js';
 
@@ -33,12 +42,17 @@ export interface PostgresStoreOptions {
   readonly maxConnections?: number;
   /** The schema of the tables. @default 'allium' */
   readonly schema?: string;
+  /**
+   * Let the server keep the plans of statements, per connection. Turn it off behind a proxy that hands a connection to
+   * several clients and does not track their statements, such as PgBouncer before 1.21. @default true, but false with `pool`
+   */
+  readonly prepare?: boolean;
   /** Make the schema and its tables if they are missing. Turn it off where the user may not. @default true */
   readonly setup?: boolean;
 }
 
 /**
- * A store in PostgreSQL (13 or later). An append is one statement, and so one round trip.
+ * A store in PostgreSQL (13 or later). An append is one round trip, and appends of many sessions at once share it.
  *
  * @example
  * ```ts
@@ -46,75 +60,98 @@ export interface PostgresStoreOptions {
  * ```
  */
 export function postgresStore(options: PostgresStoreOptions): Store {
-  checkKeys('postgresStore()', options, ['connectionString', 'pool', 'maxConnections', 'schema', 'setup']);
+  checkKeys('postgresStore()', options, [
+    'connectionString',
+    'pool',
+    'maxConnections',
+    'schema',
+    'prepare',
+    'setup',
+  ]);
   const { connectionString, pool, maxConnections = 10, schema = 'allium', setup = true } = options;
+  const { prepare = pool === undefined } = options;
+  if (typeof prepare !== 'boolean') throw invalidOption('prepare', 'true or false', prepare);
   if (!Number.isInteger(maxConnections) || maxConnections < 1)
     throw invalidOption('maxConnections', 'an integer ≥ 1', maxConnections);
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema))
     throw invalidOption('schema', 'a name of lower-case letters, digits and underscores', schema);
-  if (pool !== undefined) return new PostgresStore(pool, false, `"${schema}"`, setup);
+  // A third for appends and a third for looking into inboxes at the most: somebody reads and lists, too.
+  const parallel = Math.max(1, Math.floor(maxConnections / 3));
+  const how = { schema: `"${schema}"`, setup, prepare, parallel };
+  if (pool !== undefined) return new PostgresStore(pool, { ...how, owned: false });
   if (typeof connectionString !== 'string' || connectionString === '') {
     throw invalidOption('connectionString', 'postgres://user:password@host:port/database', connectionString);
   }
-  return new PostgresStore(openPool(connectionString, maxConnections), true, `"${schema}"`, setup);
+  return new PostgresStore(openPool(connectionString, maxConnections), { ...how, owned: true });
+}
+
+interface Settings {
+  /** Quoted. */
+  readonly schema: string;
+  readonly setup: boolean;
+  readonly prepare: boolean;
+  /** The store closes the pool. */
+  readonly owned: boolean;
+  /** Statements of one kind under way at once. */
+  readonly parallel: number;
 }
 
 class PostgresStore implements Store {
   readonly #pool: PostgresPool;
-  readonly #owned: boolean;
+  readonly #settings: Settings;
   readonly #schema: string;
-  readonly #setup: boolean;
+  readonly #appends: Batches<Append, boolean>;
+  readonly #looks: Batches<string, InboxRow[]>;
   #ready: Promise<void> | undefined;
 
-  constructor(pool: PostgresPool, owned: boolean, schema: string, setup: boolean) {
+  constructor(pool: PostgresPool, settings: Settings) {
+    const { parallel } = settings;
     this.#pool = pool;
-    this.#owned = owned;
-    this.#schema = schema;
-    this.#setup = setup;
+    this.#settings = settings;
+    this.#schema = settings.schema;
+    this.#appends = new Batches({
+      send: (batch) => this.#insert(batch),
+      key: ({ sessionId }) => sessionId,
+      parallel,
+    });
+    this.#looks = new Batches({
+      send: (batch) => this.#look(batch),
+      key: (sessionId) => sessionId,
+      parallel,
+    });
   }
 
   async append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Promise<number> {
     checkStorable('sessionId', sessionId);
     const head = entries.length === 0 ? await this.head(sessionId) : undefined;
     if (head === expectedSeq) return head;
-    if (head === undefined && (await this.#insert(sessionId, expectedSeq, entries)))
-      return expectedSeq + entries.length;
+    if (head === undefined) {
+      const run = firstRun(entries);
+      if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
+      if (await this.#appends.ask({ sessionId, expectedSeq, entries, run }))
+        return expectedSeq + entries.length;
+    }
     throw sessionConflict(sessionId, expectedSeq, head ?? (await this.head(sessionId)));
   }
 
-  /** True if the session was at `expectedSeq`: its row is locked, looked at and moved on by one statement. */
-  async #insert(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Promise<boolean> {
-    const s = this.#schema;
-    const run = firstRun(entries);
-    if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
-    const moved =
-      expectedSeq === 0
-        ? `INSERT INTO ${s}.sessions AS t (id, seq, created_at, updated_at, started, tenant) VALUES ($1, $2::integer + $3::integer, $5, $6, $7, $8)
-           ON CONFLICT (id) DO UPDATE SET seq = $2::integer + $3::integer, created_at = $5, updated_at = $6, started = $7, tenant = $8
-           WHERE t.seq = $2 RETURNING key`
-        : `UPDATE ${s}.sessions SET seq = $2::integer + $3::integer, created_at = coalesce(created_at, $5), updated_at = $6,
-             started = started OR $7, tenant = CASE WHEN started THEN tenant ELSE $8 END
-           WHERE id = $1 AND seq = $2 RETURNING key`;
-    const taken = takenBy(entries);
-    // What the entries take over of the inbox goes with them.
-    const gone = `, gone AS (DELETE FROM ${s}.inbox i USING moved WHERE i.session = moved.key
-      AND i.n <= $9::double precision AND NOT i.n = ANY($10::integer[]))`;
-    const { rowCount } = await this.#query(
-      `WITH moved AS (${moved})${taken ? gone : ''} INSERT INTO ${s}.appends (session, seq, entries) SELECT key, $2::integer + 1, $4 FROM moved`,
-      // The types are told by how the values are used, save for a tenant that is null.
-      [
-        sessionId,
-        expectedSeq,
-        entries.length,
-        JSON.stringify(entries),
-        entries[0]!.at,
-        entries.at(-1)!.at,
-        run !== undefined,
-        run?.tenant ?? null,
-        ...(taken ? [taken.cursor, taken.waits] : []),
-      ],
-    );
-    return rowCount === 1;
+  /** For each: true if the session was at its `expectedSeq`. All rows are locked, looked at and moved on by one statement. */
+  async #insert(batch: readonly Append[]): Promise<boolean[]> {
+    const taken = batch.map(({ entries }) => takenBy(entries));
+    const { rows } = await this.#named('allium_append', appendAll(this.#schema), [
+      batch.map(({ sessionId }) => sessionId),
+      batch.map(({ expectedSeq }) => expectedSeq),
+      batch.map(({ entries }) => entries.length),
+      batch.map(({ entries }) => JSON.stringify(entries)),
+      batch.map(({ entries }) => entries[0]!.at),
+      batch.map(({ entries }) => entries.at(-1)!.at),
+      batch.map(({ run }) => run !== undefined),
+      batch.map(({ run }) => run?.tenant ?? null),
+      taken.map((items) => items?.cursor ?? null),
+      // A list of lists would have to be a rectangle.
+      taken.map((items) => items && `{${items.waits.join()}}`),
+    ]);
+    const done = new Set((rows as { nr: string }[]).map(({ nr }) => Number(nr)));
+    return batch.map((_, i) => done.has(i + 1));
   }
 
   async read(sessionId: string, fromSeq: number): Promise<readonly Entry[]> {
@@ -125,7 +162,8 @@ class PostgresStore implements Store {
 
   async head(sessionId: string): Promise<number> {
     checkStorable('sessionId', sessionId);
-    const { rows } = await this.#query(`SELECT seq FROM ${this.#schema}.sessions WHERE id = $1`, [sessionId]);
+    const text = `SELECT seq FROM ${this.#schema}.sessions WHERE id = $1`;
+    const { rows } = await this.#named('allium_head', text, [sessionId]);
     return (rows[0] as { seq: number } | undefined)?.seq ?? 0;
   }
 
@@ -227,11 +265,7 @@ class PostgresStore implements Store {
   ): Promise<readonly { readonly n: number; readonly item: InboxItem }[]> {
     checkStorable('sessionId', sessionId);
     const s = this.#schema;
-    const { rows } = await this.#query(
-      `SELECT i.n, i.item, i.session FROM ${s}.inbox i JOIN ${s}.sessions t ON t.key = i.session WHERE t.id = $1 ORDER BY i.n`,
-      [sessionId],
-    );
-    const items = rows as { n: number; item: string; session: string }[];
+    const items = await this.#looks.ask(sessionId);
     if (items.length === 0) return [];
     const { n, session } = items[0]!;
     if (n <= after)
@@ -244,8 +278,19 @@ class PostgresStore implements Store {
       .map((row) => ({ n: row.n, item: JSON.parse(row.item) as InboxItem }));
   }
 
+  /** What is in the inboxes of these sessions. */
+  async #look(sessionIds: readonly string[]): Promise<InboxRow[][]> {
+    const s = this.#schema;
+    const { rows } = await this.#named(
+      'allium_look',
+      `SELECT t.id, i.n, i.item, i.session FROM ${s}.sessions t JOIN ${s}.inbox i ON i.session = t.key WHERE t.id = ANY($1::text[]) ORDER BY i.n`,
+      [sessionIds],
+    );
+    return sessionIds.map((id) => (rows as InboxRow[]).filter((row) => row.id === id));
+  }
+
   async close(): Promise<void> {
-    if (this.#owned) await this.#pool.end();
+    if (this.#settings.owned) await this.#pool.end();
   }
 
   async #entries(client: PostgresClient, sessionId: string, fromSeq: number): Promise<Entry[]> {
@@ -270,10 +315,17 @@ class PostgresStore implements Store {
     return repeated(() => this.#pool.query(text, values));
   }
 
+  /** A statement of every turn, whose text never changes. */
+  async #named(name: string, text: string, values: unknown[]): ReturnType<PostgresClient['query']> {
+    if (!this.#settings.prepare) return this.#query(text, values);
+    await this.#prepared();
+    return repeated(() => queryNamed(this.#pool, { name, text, values }));
+  }
+
   /** Once per handle, with the first use; a server that was not there yet is asked again by the next one. */
   #prepared(): Promise<void> {
     this.#ready ??= (async () => {
-      if (this.#setup) await transaction(this.#pool, (client) => setUp(client, this.#schema));
+      if (this.#settings.setup) await transaction(this.#pool, (client) => setUp(client, this.#schema));
       await checkVersion(this.#pool, this.#schema);
     })().catch((error: unknown) => {
       this.#ready = undefined;
@@ -281,6 +333,20 @@ class PostgresStore implements Store {
     });
     return this.#ready;
   }
+}
+
+interface Append {
+  readonly sessionId: string;
+  readonly expectedSeq: number;
+  readonly entries: readonly NewEntry[];
+  readonly run: ReturnType<typeof firstRun>;
+}
+
+interface InboxRow {
+  readonly id: string;
+  readonly n: number;
+  readonly item: string;
+  readonly session: string;
 }
 
 interface SessionRow {
