@@ -1,4 +1,6 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
+
+import { foreignOptions } from '../kernel/lib/foreign-names.js';
 import { isPlain } from '../kernel/lib/frozen-json.js';
 import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
 import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
@@ -52,7 +54,7 @@ export type Settings<F extends Fields> = {
  * const { digits, name, madeWith } = readOptions('hideNumbers', OPTIONS, options);
  */
 export function readOptions<F extends Fields>(factory: string, fields: F, options: unknown): Settings<F> {
-  checkFields(`${factory}()`, fields, options);
+  checkFields(`${factory}()`, fields, options, foreignOptions(fields));
   const settings: Record<string, unknown> = {};
   const madeWith: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {

@@ -7,8 +7,12 @@
 export type Foreign = Readonly<Record<string, string>>;
 
 export function foreignName(table: Foreign, name: string): string | undefined {
-  const flat = name.replace(/[-_]/g, '').toLowerCase();
-  return Object.hasOwn(table, flat) ? table[flat] : undefined;
+  const key = flat(name);
+  return Object.hasOwn(table, key) ? table[key] : undefined;
+}
+
+function flat(name: string): string {
+  return name.replace(/[-_]/g, '').toLowerCase();
 }
 
 /** Lines like `steps maxsteps → turns`. */
@@ -30,6 +34,11 @@ export const FOREIGN_SETTINGS: Foreign = table(`
   topk → provider: { <name>: { topK: … } }
   provideroptions modelkwargs → provider
   responseformat → responseSchema
+  presencepenalty frequencypenalty reasoning reasoningeffort verbosity thinking thinkinglevel paralleltoolcalls → provider: { <name>: { … } }
+  additionalproperties extrabody → provider
+  outputschema → responseSchema
+  maxretries retry → retry() in middleware
+  headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )
 `);
 
 export const FOREIGN_LIMITS: Foreign = table(`
@@ -38,6 +47,9 @@ export const FOREIGN_LIMITS: Foreign = table(`
   maxtokens → tokens
   maxcost cost budget → costUsd
   timeout → timeoutMs
+  usd maxusd → costUsd
+  maxdepth → depth
+  maxduration → timeoutMs
 `);
 
 /** Options that other libraries have both for agents and for runs. */
@@ -50,6 +62,26 @@ const SHARED = `
   telemetry experimentaltelemetry tracing → observability() in middleware
   callbacks → observers, or middleware: [ … ]
   guardrails → middleware: [ … ], with a guard
+  maxduration → limits: { timeoutMs: … }
+  maxtoolcalls → limits: { toolCalls: … }
+  onevent printer onstepend → observers
+  onend oncomplete onabort → middleware: [ … ] with afterRun
+  onerror → middleware: [ … ] with onError
+  inputguardrails → middleware: [ … ], with a guard on 'input'
+  outputguardrails → middleware: [ … ], with a guard on 'output'
+  preparestep preparecall preparenextturn callmodelinputfilter → middleware: [ … ], with beforeModel
+  transform experimentaltransform → smoothStream() in middleware, or a guard
+  tracingdisabled traceattributes workflowname tracer → observability() in middleware
+  repairtoolcall experimentalrepairtoolcall → middleware: [ … ] with resolveToolCall
+  maxretries retries retry retrypolicy maxprocessorretries maxretrydelayms → retry() in middleware
+  structuredoutputschema structuredoutputmodel experimentaloutput responseschema → structuredOutput({ schema }) in middleware
+  requiretoolapproval needsapproval interrupton interruptbefore interruptafter → approval() in middleware
+  activetools → toolSelector() in middleware
+  toolerrorformatter → toolErrors() in middleware
+  cache → cache() in middleware
+  toolcallconcurrency parallelism → toolExecution of the agent, and concurrency of a tool
+  toolsets clienttools functions → tools of the agent
+  mcpservers mcp mcpconfig → mcp( … ) of "@allium/mcp" in middleware
 `;
 
 export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
@@ -65,19 +97,11 @@ export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
   modelsettings → settings
   provideroptions → settings: { provider: … }
   responseformat output outputtype outputschema structuredoutput schema → structuredOutput({ schema }) in middleware
-  maxretries → retry() in middleware
-  inputguardrails → middleware: [ … ], with a guard on 'input'
-  outputguardrails → middleware: [ … ], with a guard on 'output'
   inputprocessors outputprocessors → middleware: [ … ]
-  preparestep → middleware: [ … ], with beforeModel
   checkpointer sessionmanager → store
   memory → store, or memoryRecall() in middleware
   handoffs → tools: [other.asTool( … )], or subagents() in middleware
   subagents agents → subagents() in middleware
-  interrupton → approval() in middleware
-  functions → tools
-  activetools → toolSelector() in middleware
-  mcpservers → mcp( … ) of "@allium/mcp" in middleware
   abortsignal signal → agent.run( … , { signal })
   resettoolchoice → toolChoiceTurns
   messages → the first argument of run(): agent.run(messages)
@@ -90,6 +114,19 @@ export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
   conversationmanager → historyTruncator() or compaction() in middleware
   callbackhandler → observers
   verbose → consoleLogger() in middleware
+  topk → settings: { provider: { <name>: { topK: … } } }
+  thinkingbudgets reasoning → settings: { provider: … }
+  defaultoptions defaultgenerateoptions defaultstreamoptions → settings, limits and middleware, as options of their own
+  workflows → subagents() in middleware, or tools: [other.asTool( … )]
+  handoffdescription description → description of asTool( … ), which makes a tool of this agent
+  requestcontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
+  toolusebehavior → toolResult({ content, terminate: true }) as what a tool returns
+  modelprovider streamfn getapikey → model
+  steeringmode → queue: { steering: … }
+  followupmode → queue: { followUps: … }
+  storage saver → store
+  contextmanager summarization → historyTruncator() or compaction() in middleware
+  agentid → name
 `);
 
 export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
@@ -106,6 +143,16 @@ export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
   responseformat output outputtype structuredoutput schema → structuredOutput({ schema }) in middleware
   memory checkpointer → new Agent({ store })
   messages prompt input → the first argument: agent.run(input)
+  cancelsignal → signal
+  previousresponseid → agent.session(id).run( … )
+  resource user → tenant
+  experimentalcontext runconfig state tags → metadata
+  streammode → agent.stream( … )
+  resume command resumedata → agent.session(id).resume( … )
+  settings → new Agent({ settings })
+  observers → new Agent({ observers }), or agent.observe( … )
+  store → new Agent({ store })
+  systemprompt → new Agent({ systemPrompt })
 `);
 
 export const FOREIGN_TOOL: Foreign = table(`
@@ -118,6 +165,23 @@ export const FOREIGN_TOOL: Foreign = table(`
   returndirect → toolResult({ content, terminate: true }) as what execute returns
   timeout → timeoutMs
   executionmode → sequential: true
+  paramsschema jsonschema → input
+  fn call action → execute
+  title label → name
+  suspendschema resumeschema → ctx.suspend( … ) in execute
+  responseformat → toolResult({ content, details }) as what execute returns
+  errorfunction failureerrorfunction onerror toolerrorformatter → toolErrors() in the middleware of the agent
+  isenabled enabled → a middleware that sets ctx.tools
+  strict → nothing: arguments are always validated
+  preparearguments → a transform of the schema, or resolveToolCall of a middleware
+  inputguardrails → a guard on 'tool-args' in middleware
+  outputguardrails → a guard on 'tool-result' in middleware
+  oninputstart oninputdelta oninputavailable → observers: message_update events
+  retries maxretries retry → retry({ on: 'tool' }) in the middleware of the agent
+  cache cacheable → toolCache({ tools }) in the middleware of the agent
+  metadata → tags
+  provideroptions → fromAiSdk(model, { providerTools })
+  parallel → sequential: true
 `);
 
 /** Members of a middleware. */
@@ -137,6 +201,15 @@ export const FOREIGN_HOOKS: Foreign = table(`
   ontoolend → afterTool
   ontoolstart → beforeTool
   callnext → process
+  overrideprovider overridemodelid → beforeModel, which sets ctx.model
+  oninvocationstart → beforeRun
+  onfinish → afterRun
+  preparecall → beforeModel
+  onstepend → afterModel
+  preparenextturn → transformContext
+  aftertoolinvocation → afterTool
+  beforetoolinvocation → beforeTool
+  tripwiretriggered → guard
 `);
 
 /** What was given in the place of a message, and what to do about it. */
@@ -164,4 +237,68 @@ export function foreignModel(model: unknown): string {
   if ('chat' in model || 'messages' in model || 'responses' in model)
     return ' This is the client of a provider. Take the AI SDK\'s model for it: fromAiSdk( … ) of "@allium/ai-sdk".';
   return '';
+}
+
+/**
+ * Options of middleware: what others call them, and the names they may have here. The first that a factory has is meant.
+ */
+const FOREIGN_OPTIONS: Foreign = table(`
+  retries maxretries maxattempts tries retrycount → attempts maxRepairs
+  backofffactor backoff multiplier exponentialbase backoffrate → factor
+  initialdelay initialdelayms basedelay basedelayms delay mindelay minwait intervalseconds → minDelayMs delayMs
+  maxdelay maxbackoff maxwait → maxDelayMs maxWaitMs
+  retryif shouldretry isretryable retrycondition retryonexceptions → retryOn
+  onfailure → onExceed onFail
+  ttl maxage expiresin expiration ttlseconds → ttlMs
+  maxsize size capacity lrusize → maxEntries max
+  timeout timeoutms deadline → modelMs toolMs timeoutMs
+  firsttokentimeout timetofirsttoken → firstTokenMs
+  idletimeout chunktimeout → idleMs
+  interval window duration per period windowms intervalms → perMs windowMs
+  requests maxrequests rate rpm → limit
+  concurrency maxconcurrent maxconcurrency maxparallel → max maxConcurrent
+  failurethreshold threshold maxfailures volumethreshold → failures
+  resettimeout cooldown recoverytimeout opentimeout → cooldownMs
+  runlimit limit maxcalls → modelCalls toolCalls turns
+  maxsteps maxiterations recursionlimit steps → turns maxTurns
+  exitbehavior onlimit onlimitexceeded → onExceed
+  fallbacks fallbackmodels → models
+  llm languagemodel model classifier judge → model summaryModel evaluator defaultModel
+  trigger triggertokens maxtokensbeforesummary tokenthreshold → maxTokens clearToolResultsAfterTokens
+  messagestokeep keeplast keeprecent keepmessages → keepTailTokens keep maxMessages
+  trimtokenstosummarize → maxSummaryInputTokens
+  cleartoolinputs → clearInputs
+  excludetools protectedtools exclude → keepTools excludeTools ignore
+  prompt systemprompt instructions summaryprompt → prompt summaryPrompt policy
+  chunking chunk splitby → by
+  delayinms → delayMs
+  selectedtools maxselected → maxTools
+  allowlist whitelist allowed alloweddecisions → allow allowHosts decisions
+  denylist blocklist blacklist blocked banned → deny keywords
+  detectors entities piitypes piitype detect → types
+  mode strategy redaction → strategy action
+  interrupton toolnames tools require → tools
+  outputschema responseformat outputtype schema zodschema → schema
+  namespace prefix → key
+  storage backend keyv checkpointer → store
+  logger log writer destination output → sink write
+  subagents agents specs → agents
+  path directory folder folders → dir roots
+  id label → name
+`);
+
+const known = new WeakMap<object, Foreign>();
+
+/** What the options of a middleware with these fields are called by others. */
+export function foreignOptions(fields: Readonly<Record<string, unknown>>): Foreign {
+  let own = known.get(fields);
+  if (!own) {
+    const entries = Object.entries(FOREIGN_OPTIONS).flatMap(([name, here]) => {
+      const first = here.split(' ').find((one) => Object.hasOwn(fields, one));
+      return first === undefined ? [] : [[name, first] as const];
+    });
+    own = Object.fromEntries(entries);
+    known.set(fields, own);
+  }
+  return own;
 }
