@@ -74,7 +74,7 @@ async function bundle(/** @type {string} */ folder) {
       .map((path) => [path.slice(0, -'.js'.length), join(build, path)]),
   );
   for (const path of modules(dist)) rmSync(join(dist, path));
-  const bundled = await rolldown({ input, platform: 'node', external: /^[^./]/ });
+  const bundled = await rolldown({ input, platform: 'neutral', external: /^[^./]/ });
   await bundled.write({
     dir: dist,
     entryFileNames: '[name].js',

@@ -16,7 +16,7 @@ import { readTally, tallyLine } from './tally.mjs';
 const lanes = process.argv.includes('--quick')
   ? [['vitest:quick'], ['lint', 'types']]
   : [
-      ['browser', 'vitest'],
+      ['browser', 'runtimes', 'vitest'],
       ['lint', 'types', 'docs'],
     ];
 
