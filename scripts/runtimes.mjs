@@ -56,7 +56,7 @@ if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) 
     try {
       if (!findRuntime(name)) install(name);
     } catch (error) {
-      why = error instanceof Error ? error.message.split('\n')[0] : String(error);
+      why = String(error).split('\n', 1).join('');
     }
     if (findRuntime(name)) console.log(`${name} is there.`);
     else console.error(`The test with ${name} will be SKIPPED: it could not be installed (${why}).`);
