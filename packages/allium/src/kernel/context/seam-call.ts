@@ -12,30 +12,30 @@ import type { RequestParts, RunPort } from './run-port.js';
 export class SeamCall {
   /** Calls of the model or tool itself. */
   attempts = 0;
-  /** Repeated inward calls of layers. */
-  repeats = 0;
-  latched: unknown = undefined;
-  latchedBy: string | undefined = undefined;
-  /** A signal latched elsewhere that ends the run. Work in progress may finish; nothing new starts. */
-  halted: unknown = undefined;
   /** How many tools and models of the call are running. */
   private running = 0;
   /** The last one returned a result, which the layers around it are now processing. */
   private hasResult = false;
-  /** Errors that an `onError` declared final on their way out. */
-  final: Set<unknown> | undefined = undefined;
-  /** Guards judge the request and the response. Off for a guard's own model calls. */
-  guarded = true;
-  /** `convertToLlm` runs. Off for that hook's own model calls, or it would loop forever. */
-  converted = true;
-  /** The last thrown value that isn't an object. */
-  raised: Raised | undefined = undefined;
   /** A response or result that the kernel made and deeply froze. */
   frozen: unknown = undefined;
+  /** Repeated inward calls of layers. */
+  declare repeats: number;
+  declare latched: unknown;
+  declare latchedBy: string | undefined;
+  /** A signal latched elsewhere that ends the run. Work in progress may finish; nothing new starts. */
+  declare halted: unknown;
+  /** Errors that an `onError` declared final on their way out. */
+  declare final: Set<unknown> | undefined;
+  /** Guards judge the request and the response. Off for a guard's own model calls. */
+  declare guarded: boolean;
+  /** `convertToLlm` runs. Off for that hook's own model calls, or it would loop forever. */
+  declare converted: boolean;
+  /** The last thrown value that isn't an object. */
+  declare raised: Raised | undefined;
   /** Verdicts of guards, by the content of a response, a result, or a key of a call. */
-  judged: Map<unknown, Promise<any>> | undefined = undefined;
+  declare judged: Map<unknown, Promise<any>> | undefined;
   /** For model calls: longer time limits that a layer allows. */
-  time: Partial<ModelTime> | undefined = undefined;
+  declare time: Partial<ModelTime> | undefined;
 
   constructor(
     readonly run: RunPort,
@@ -122,6 +122,20 @@ export class SeamCall {
   }
 }
 
+/** Defaults of what most calls never set. On the prototype, because every turn makes two calls. */
+Object.assign(SeamCall.prototype, {
+  repeats: 0,
+  latched: undefined,
+  latchedBy: undefined,
+  halted: undefined,
+  final: undefined,
+  guarded: true,
+  converted: true,
+  raised: undefined,
+  judged: undefined,
+  time: undefined,
+} satisfies Partial<SeamCall>);
+
 /** Where a model call streams to, as guards use it. */
 export interface Showing {
   /** The stream that showed this response, if one did. */
@@ -155,15 +169,18 @@ export class ModelSeam extends SeamCall {
     super(run, scope);
     this.live = live;
     this.length = length;
-    this.transformed = false;
-    this.caller = undefined;
-    this.given = undefined;
-    this.overridden = undefined;
-    this.rewrites = undefined;
-    this.modelSet = false;
     this.outputLimit = undefined;
   }
 }
+
+Object.assign(ModelSeam.prototype, {
+  transformed: false,
+  caller: undefined,
+  given: undefined,
+  overridden: undefined,
+  rewrites: undefined,
+  modelSet: false,
+} satisfies Partial<ModelSeam>);
 
 export interface ModelTime {
   readonly idleMs: number;

@@ -177,10 +177,11 @@ export class Journal implements Linked<Journal> {
   }
 }
 
-/** Most appends have nothing before them, so don't join lists needlessly. */
+/** Joins lists only if it has to. Every turn writes one result with one answer, and a pair costs less than a list that grows. */
 function joined(first: readonly NewEntry[], then: readonly NewEntry[]): readonly NewEntry[] {
   if (first.length === 0) return then;
-  return then.length === 0 ? first : [...first, ...then];
+  if (then.length === 0) return first;
+  return first.length === 1 && then.length === 1 ? [first[0]!, then[0]!] : [...first, ...then];
 }
 
 /** Completed in place, because a draft is made for one append. */

@@ -1,4 +1,4 @@
-/** What a layer sets going inward: each `next()` is an attempt of its own, in its own fork of the context. */
+/** Calls inward: each `next()` is an attempt of its own, in its own fork of the context. */
 
 import type { LayerContext } from '../context/context.js';
 import { noteOverride } from '../context/request-changes.js';
@@ -15,6 +15,17 @@ export const MAX_INWARD = 100;
 
 export type Override = Record<string, unknown> | undefined;
 
+/** A layer at work in a call: who makes attempts. */
+export interface Trying {
+  readonly onion: Inward;
+  readonly layer: Layer;
+  /** Its place in the onion. */
+  readonly i: number;
+  readonly ctx: LayerContext;
+  /** Its attempts so far. */
+  attempts: readonly Attempt[];
+}
+
 /** One call inward, with a scope of its own. What it came to is stored in the context of the layer that made it. */
 export class Attempt extends Scope {
   declare state: 'pending' | 'done' | 'failed';
@@ -22,35 +33,26 @@ export class Attempt extends Scope {
   declare dropped: boolean;
   /** The result, or the error. */
   declare value: unknown;
-  declare private readonly layer: Layer;
+  declare private readonly by: Trying;
   declare readonly outer: LayerContext;
-  /** The attempts of the layer so far, and this one. */
-  declare private readonly all: Attempt[];
   declare readonly ctx: LayerContext;
   declare readonly promise: Promise<unknown>;
 
-  /** Goes in at layer `i` at once. */
-  constructor(
-    layer: Layer,
-    outer: LayerContext,
-    onion: Inward,
-    i: number,
-    all: Attempt[],
-    override?: Override,
-  ) {
+  /** Goes in at once. */
+  constructor(by: Trying, override?: Override) {
+    const { ctx: outer, attempts: before } = by;
     super(outer._scope);
     this.state = 'pending';
     this.dropped = false;
     this.value = undefined;
-    this.layer = layer;
+    this.by = by;
     this.outer = outer;
-    this.all = all;
     const ctx = outer._fork(this);
     this.ctx = ctx;
-    all.push(this);
-    if (all.length > 1 && ctx.seam !== 'run') ctx.attempt = all.length;
+    by.attempts = before.length === 0 ? [this] : [...before, this];
+    if (before.length > 0 && ctx.seam !== 'run') ctx.attempt = before.length + 1;
     if (override !== undefined) applyOverride(ctx, override);
-    this.promise = goIn(onion, i, ctx).then(
+    this.promise = goIn(by.onion, by.i + 1, ctx).then(
       (result) => this.succeed(result),
       (error) => this.fail(error),
     );
@@ -59,7 +61,7 @@ export class Attempt extends Scope {
   /** The layer sees the result through its transforms and, if it is a sink, through the guards. */
   private succeed(result: unknown): Awaitable<unknown> {
     try {
-      const seen = seenBy(this.layer, this.outer, result);
+      const seen = seenBy(this.by.layer, this.outer, result);
       if (!isThenable(seen)) return this.keep(seen);
       return seen.then(
         (one) => this.keep(one),
@@ -83,9 +85,9 @@ export class Attempt extends Scope {
 
   /** Several attempts may come to the same object. Each gets a copy, so that the layer can say which one it returns. */
   private distinct(result: unknown): unknown {
-    const { all } = this;
+    const { attempts: all } = this.by;
     if (all.length === 1 || !all.some((one) => one.state === 'done' && one.value === result)) return result;
-    // The content is copied too: by that a copy which a layer makes of a result is traced to its attempt.
+    // The content is copied too: a copy that a layer makes of a result is traced to its attempt by its content.
     const { content } = result as { readonly content?: unknown };
     const own = Array.isArray(content) && { content: Object.freeze([...content]) };
     return Object.freeze({ ...(result as object), ...own });

@@ -3,21 +3,22 @@
 import type { LayerContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
 import { AlliumError, attribute, shown } from '../lib/errors.js';
+import { NOTHING } from '../messages/messages.js';
 import type { Layer } from '../protocol/plan.js';
 import { isControl, RestartTurn } from '../protocol/signals.js';
-import { Attempt, refuseRepeat } from './attempt.js';
+import { Attempt, refuseRepeat, type Trying } from './attempt.js';
 import { type Inward, ignore, undone } from './layer.js';
 
 /** Runs what is further in, and again as long as `onError` wants to. */
 export async function runCatch(onion: Inward, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
-  const attempts: Attempt[] = [];
+  const trying: Trying = { onion, layer, i, ctx, attempts: NOTHING };
   for (;;) {
-    const attempt = new Attempt(layer, ctx, onion, i + 1, attempts);
+    const attempt = new Attempt(trying);
     try {
       return await attempt.promise;
     } catch (error) {
       try {
-        await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, error, attempts.length);
+        await again(layer, ctx as Exclude<LayerContext, { seam: 'run' }>, error, trying.attempts.length);
       } catch (final) {
         if (final === error) ctx._adoptFailed(attempt.ctx);
         throw final;
@@ -64,7 +65,7 @@ async function again(
   ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx)}`);
 }
 
-/** Nothing is tried again after a stop or an abort, whoever swallowed it. */
+/** Nothing is tried again after a stop or an abort, even if a layer swallowed it. */
 function checkEnded(ctx: LayerContext): void {
   ctx._call.check();
   const { reason } = ctx._scope;

@@ -1,48 +1,76 @@
 /** A `wrapX` or `process` at work: what it asks for with `next()`, and what becomes of it once it has ended. */
 
 import type { LayerContext } from '../context/context.js';
-import { AlliumError } from '../lib/errors.js';
+import { AlliumError, isThenable } from '../lib/errors.js';
 import { supervised } from '../lib/scope.js';
+import { NOTHING } from '../messages/messages.js';
 import type { Layer } from '../protocol/plan.js';
 import { Aborted, isControl } from '../protocol/signals.js';
-import { Attempt, badOverride, MAX_INWARD, type Override, refuseRepeat } from './attempt.js';
+import type { Awaitable } from '../protocol/store.js';
+import { Attempt, badOverride, MAX_INWARD, type Override, refuseRepeat, type Trying } from './attempt.js';
 import { type Inward, ignore, save, takeResult, undone } from './layer.js';
 
-export async function runWrap(onion: Inward, layer: Layer, i: number, ctx: LayerContext): Promise<unknown> {
-  const undo = save(layer, ctx);
-  const wrap = new Wrap(onion, layer, i, ctx);
-  try {
-    const returned = await layer.wrap!(ctx, (override) => wrap.next(override));
-    wrap.isOver = true;
-    if (returned !== undefined) ctx.result = returned as never;
-    if (!wrap.isPlain) await wrap.choose();
-  } catch (error) {
-    wrap.isOver = true;
-    await wrap.recover(error, undo);
-  }
-  // A run that stopped has a result, and every layer around it gets it; a swallowed stop is found at its end.
-  if (ctx.seam !== 'run') ctx._call.check();
-  return ctx.result;
+export function runWrap(onion: Inward, layer: Layer, i: number, ctx: LayerContext): Awaitable<unknown> {
+  return new Wrap(onion, layer, i, ctx).run();
 }
 
 /** One `wrapX` or `process` in one call, and the attempts it makes. */
-class Wrap {
-  isOver = false;
-  private readonly attempts: Attempt[] = [];
+class Wrap implements Trying {
+  attempts: readonly Attempt[] = NOTHING;
+  private isOver = false;
   /** It called `next()` twice around a run. */
-  private refused: unknown;
+  private refused: unknown = undefined;
+  /** Takes back what it assigned, if it may fail open. */
+  private readonly undo: (() => void) | undefined;
 
   constructor(
-    private readonly onion: Inward,
-    private readonly layer: Layer,
-    private readonly i: number,
-    private readonly ctx: LayerContext,
-  ) {}
+    readonly onion: Inward,
+    readonly layer: Layer,
+    readonly i: number,
+    readonly ctx: LayerContext,
+  ) {
+    this.undo = save(layer, ctx);
+  }
 
-  next(override: Override): Promise<unknown> {
+  run(): Awaitable<unknown> {
+    let returned: unknown;
+    try {
+      returned = this.layer.wrap!(this.ctx, (override) => this.next(override));
+    } catch (error) {
+      return this.threw(error);
+    }
+    if (!isThenable(returned)) return this.returned(returned);
+    return returned.then(
+      (result) => this.returned(result),
+      (error) => this.threw(error),
+    ) as Promise<unknown>;
+  }
+
+  private returned(result: unknown): Awaitable<unknown> {
+    this.isOver = true;
+    if (result !== undefined) this.ctx.result = result as never;
+    if (this.isPlain) return this.comeOut();
+    return this.choose().then(
+      () => this.comeOut(),
+      (error) => this.threw(error),
+    );
+  }
+
+  private threw(error: unknown): Promise<unknown> {
+    this.isOver = true;
+    return this.recover(error).then(() => this.comeOut());
+  }
+
+  private comeOut(): unknown {
+    const { ctx } = this;
+    // A run that stopped has a result, and every layer around it gets it; a swallowed stop is found at its end.
+    if (ctx.seam !== 'run') ctx._call.check();
+    return ctx.result;
+  }
+
+  private next(override: Override): Promise<unknown> {
     const refusal = this.refusal(override);
-    if (refusal === undefined)
-      return new Attempt(this.layer, this.ctx, this.onion, this.i + 1, this.attempts, override).promise;
+    if (refusal === undefined) return new Attempt(this, override).promise;
     if (this.isStuck) {
       this.ctx._run.scope.abort(refusal);
       return NEVER;
@@ -71,7 +99,7 @@ class Wrap {
   }
 
   /** The common case: one attempt, whose result is taken as it is. */
-  get isPlain(): boolean {
+  private get isPlain(): boolean {
     const { attempts, ctx } = this;
     const [one] = attempts;
     return (
@@ -83,7 +111,7 @@ class Wrap {
   }
 
   /** Drops whatever is still under way and takes over what the attempt wrote that the layer chose. */
-  async choose(): Promise<void> {
+  private async choose(): Promise<void> {
     const { layer, ctx, attempts } = this;
     if (this.refused !== undefined) throw this.refused;
     if (ctx.result === undefined) throw noResult(layer, attempts);
@@ -102,8 +130,8 @@ class Wrap {
   }
 
   /** An error that came through `next()` goes on; one of the layer's own is undone if it may fail open. */
-  async recover(error: unknown, undo: (() => void) | undefined): Promise<void> {
-    const { layer, ctx, attempts } = this;
+  private async recover(error: unknown): Promise<void> {
+    const { layer, ctx, attempts, undo } = this;
     const hook = layer.hooks[0]!;
     const through = attempts.findLast((one) => one.state === 'failed' && one.value === error);
     if (through) {
@@ -126,7 +154,7 @@ class Wrap {
       ctx.result = (await good.promise) as never;
       ctx._adopt(good.ctx as never);
     } else if (attempts.length > 0) throw attempts.at(-1)!.value;
-    else await new Attempt(layer, ctx, this.onion, this.i + 1, attempts).promise;
+    else await new Attempt(this).promise;
   }
 
   /** Aborts what is still under way through its own signal and waits for it, though not for code that ignores it. */

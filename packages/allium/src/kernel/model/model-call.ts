@@ -133,11 +133,11 @@ class ModelCall implements PartTaker {
         // What was shown is void, and nobody should read it while a retry waits.
         if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
       }
-      // A stream that broke off was paid for as far as it got. Few models report how much that was.
+      // A stream that broke off is paid for as far as it got. Few models report how much that was.
       const { told } = raw;
       this.settle(told.totalTokens > 0 || charsIn(raw) === 0 ? told : this.estimate());
     } catch {
-      // The caller hears of what failed first.
+      // The first error is what the caller hears of.
     }
     ctx._call.workEnded(false);
   }
@@ -162,7 +162,7 @@ class ModelCall implements PartTaker {
     const { ctx, price } = this;
     const { _run: run } = ctx;
     if (this.begun) ctx._call.live?.ended();
-    // First: once the reservation is given back, calls that wait look at what is left.
+    // Comes first: once the reservation is given back, waiting calls look at what is left.
     if (untold !== undefined) run.settle(price, undefined, untold);
     run.settle(price, this.reservation, usage);
     note(run, ctx.model, untold === undefined ? usage : summed(usage, untold));

@@ -6,6 +6,7 @@ import { LiveMessage } from '../events/live-message.js';
 import { appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';
+import { isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import {
   type AssistantMessage,
@@ -69,7 +70,7 @@ function contextOf(run: ModelRun, live: LiveMessage): Calling {
   return ctx;
 }
 
-function respond(ctx: Calling): Promise<ModelResponse> {
+function respond(ctx: Calling): Awaitable<ModelResponse> {
   const { _run: run } = ctx;
   const { transformContext, transformSystemPrompt } = run.plan.rules;
   if (transformContext.length === 0 && transformSystemPrompt.length === 0) return throughLayers(ctx);
@@ -77,12 +78,13 @@ function respond(ctx: Calling): Promise<ModelResponse> {
 }
 
 /** What comes out of the layers around the model. Code in them that ignores an abort is left behind. */
-function throughLayers(ctx: Calling): Promise<ModelResponse> {
+function throughLayers(ctx: Calling): Awaitable<ModelResponse> {
   const { _run: run } = ctx;
   const { layers, onions } = run.plan;
   if (layers.model.length === 0) return callModel(ctx);
   onions.model ??= new Onion(layers.model, callModel);
-  return run.supervise(onions.model.enter(0, ctx) as Promise<ModelResponse>);
+  const work = onions.model.enter(0, ctx) as Awaitable<ModelResponse>;
+  return isThenable(work) ? run.supervise(work) : work;
 }
 
 async function transform(run: ModelRun, ctx: Calling): Promise<void> {
@@ -117,7 +119,7 @@ async function askHooks(ctx: Calling, response: ModelResponse): Promise<Decided>
   const { _run: run, _call: call, forceContinue } = ctx;
   const live = call.live!;
   const hooks = run.plan.rules.afterModelResponse;
-  // Guards have judged it. An edit in place would get past them.
+  // Guards have judged it, so nobody may edit it in place.
   freezeMessage(response);
   const message = Object.freeze({ ...response, id: live.messageId });
   const turn = new TurnContext(run, message, NOTHING, false);
@@ -128,7 +130,7 @@ async function askHooks(ctx: Calling, response: ModelResponse): Promise<Decided>
   // Injected messages land after the tool results. Their author must not change them until then.
   for (const { message } of action.inject) freezeMessage(message);
   const inject = await judgeInjected(run, action.inject);
-  // What the phase wrote to cells is journaled with its message, so not before there is one.
+  // What the hooks wrote to cells is journaled with the message.
   if (turn._state) run.cells.stage(turn._state);
   return { ...action, response: final, forceContinue, inject };
 }

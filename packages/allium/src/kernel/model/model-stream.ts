@@ -14,7 +14,7 @@ type Step = IteratorResult<ModelPart>;
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
 const FAIR_MS = 20;
 const FAIR_LOOKS = 8;
-/** Whether there is a reason to wait is asked at the first part of a stream, then once per so many. */
+/** Asks whether there is a reason to wait at the first part of a stream, then once per so many. */
 const LOOK_EVERY = 32;
 
 /** Lets timers and I/O have their turn in a run that never waits for anything. */
@@ -138,7 +138,7 @@ export class StreamReader implements Listener {
           if (this.finished && this.open) this.watch().expectEnd();
           return;
         }
-        // What aborts the run in its own next() has nothing more to say.
+        // A model that aborts the run in its own next() isn't heard any more.
         if (!this.open || this.took(next)) return;
       }
     } catch (error) {
@@ -146,7 +146,7 @@ export class StreamReader implements Listener {
     }
   }
 
-  /** Takes a step. True when reading has ended, or goes on by itself later. What is rare is not in here. */
+  /** Takes a step. True if reading has ended, or goes on by itself later. */
   private took(step: Step): boolean {
     try {
       if (step.done) return this.end();
@@ -216,7 +216,7 @@ function noStep(step: unknown, model: Model): AlliumError {
   );
 }
 
-/** Nobody waits for what a stream does when it is told to stop, or hears of what that throws. */
+/** Tells a stream to stop. Nobody waits for that, or hears of what it throws. */
 async function abandon(iterator: ModelIterator): Promise<void> {
   try {
     await iterator.return?.();

@@ -27,16 +27,17 @@ export interface Decided extends rules.MergedAction {
 }
 
 /** What the model phase came to. */
-export interface Answer extends Decided {
+export interface Answer {
+  readonly decided: Decided;
   readonly message: AssistantMessage;
   readonly ctx: Calling;
 }
 
-/** Writes the message and what guards said of its calls, which they could not say again after a crash; then tells of it. */
+/** Writes the message with what guards said about its calls, which they couldn't say again after a crash; then tells of it. */
 export function writeAnswer(ctx: Calling, decided: Decided): Awaitable<Answer> {
   const { _run: run } = ctx;
   const { response } = decided;
-  // Whoever answered in the place of the model may have failed too.
+  // A layer that answered in place of the model may have failed too.
   if (response.stopReason === 'error') throw failedStream(response.model ?? modelName(ctx.model));
   if (run.plan.guards['tool-args'].length === 0) return write(ctx, decided, NO_VERDICTS);
   return run.judgements.response(response, ctx).then(({ calls }) => write(ctx, decided, calls));
@@ -44,18 +45,19 @@ export function writeAnswer(ctx: Calling, decided: Decided): Awaitable<Answer> {
 
 function write(ctx: Calling, decided: Decided, calls: CallVerdicts): Awaitable<Answer> {
   const { _run: run } = ctx;
-  const { response, forceContinue, inject, decision, by, why } = decided;
-  const { runId, sessionId } = run;
+  const { response } = decided;
   // Only calls made in this run cost something: an answer from a cache carries no usage of its own.
   const paid = run.claimUsage(response.usage);
   const message = messageOf(ctx, response, paid?.usage ?? NO_USAGE);
   const entry = entryOf(ctx, decided, message, paid?.costUsd);
   const wait = run.append(calls.size === 0 ? [entry] : [entry, ...verdictEntries(ctx, message, calls)]);
-  const tell = (): Answer => {
-    if (run.watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
-    return { response, forceContinue, inject, decision, by, why, message, ctx };
-  };
-  return wait ? wait.then(tell) : tell();
+  return wait ? wait.then(() => written(ctx, decided, message)) : written(ctx, decided, message);
+}
+
+function written(ctx: Calling, decided: Decided, message: AssistantMessage): Answer {
+  const { runId, sessionId, watched } = ctx._run;
+  if (watched) ctx._run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
+  return { decided, message, ctx };
 }
 
 function messageOf(ctx: Calling, response: ModelResponse, usage: Usage): AssistantMessage {
@@ -65,7 +67,7 @@ function messageOf(ctx: Calling, response: ModelResponse, usage: Usage): Assista
   const content = withCallIds(run, response.content, id);
   const plain = { id, role: 'assistant' as const, content, usage, stopReason, model };
   const message = metadata === undefined ? plain : { ...plain, metadata };
-  // What is frozen already costs as much to freeze again as to look at.
+  // Its parts are frozen already. Freezing them again costs as much as the first time.
   if (response === call.frozen && content === response.content) Object.freeze(message);
   else freezeMessage(message);
   return message;
@@ -99,7 +101,7 @@ function entryOf(
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** The names of the tools the model was offered, where calls follow and they are not simply the agent's. */
+/** The names of the tools the model was offered, if calls follow and they aren't simply the agent's. */
 function offeredOf(
   { _offered: tools, plan }: Calling,
   message: AssistantMessage,

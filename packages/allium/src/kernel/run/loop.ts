@@ -24,7 +24,7 @@ import type { OpenBatch } from '../journal/journaled-run.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
 import { modelPhase } from '../model/model-phase.js';
-import type { Answer } from '../model/write-answer.js';
+import type { Answer, Decided } from '../model/write-answer.js';
 import { extraModels } from '../plan/extra-models.js';
 import { onRunEnd, shouldStopAfterTurn } from '../plan/rules.js';
 import { kernelStop } from '../protocol/signals.js';
@@ -58,7 +58,7 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
   try {
     return await turns(run, ctx);
   } catch (error) {
-    // An input that guards still judge is taken in or refused before the run ends.
+    // Guards may still be judging the input: it is taken in or refused before the run ends.
     throw run.pendingInput ? await run.pendingInput.endedBy(error) : error;
   }
 }
@@ -87,7 +87,7 @@ async function goOn(run: Run, first: TurnEnd | undefined): Promise<Stop> {
         answer = await modelPhase(run);
         if (run.open.batch) tools = await runTools(run, answer, run.open.batch);
         if (!tools?.pending.length && run.open.inject.length > 0) await injectWaiting(run);
-        end = turnEnd(run, answer, answer.message, tools, limitOf(answer.ctx));
+        end = turnEnd(run, answer.decided, answer.message, tools, limitOf(answer.ctx));
       } finally {
         const written = endTurn(run, answer?.message, tools?.results);
         if (written) await written;
@@ -120,16 +120,12 @@ function beginTurn(run: Run): Promise<void> | undefined {
 }
 
 /** Runs the calls of an answer. Guards have judged their arguments with it, and judge each result. */
-function runTools(
-  run: Run,
-  { decision, response, message, ctx }: Answer,
-  batch: OpenBatch,
-): Promise<BatchOutcome> {
-  const notRun = NOT_RUN[decision] ?? notWhole(message, limitOf(ctx));
+function runTools(run: Run, { decided, message, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
+  const notRun = NOT_RUN[decided.decision] ?? notWhole(message, limitOf(ctx));
   const tools = ctx._offered;
   if (!run.plan.guardsResponses) return new ToolBatch(run, batch, tools, notRun, NO_VERDICTS).run();
   return run.judgements
-    .response(response, ctx)
+    .response(decided.response, ctx)
     .then(({ calls }) => new ToolBatch(run, batch, tools, notRun, calls).run());
 }
 
@@ -156,7 +152,7 @@ function isContinued({ start }: Run): boolean {
   return start.input?.length === 0;
 }
 
-/** Without an input, what waits is taken in its place: follow-ups too, where the history has nothing left to answer. */
+/** Without an input, waiting messages take its place. Follow-ups too, if the history has nothing left to answer. */
 async function takeQueue(run: Run): Promise<undefined> {
   const more = !isAnswered(run.history);
   if (await takeIn(run, more, drain(run, more ? 'steer' : 'all', true))) return;
@@ -176,7 +172,7 @@ async function resume(run: Run): Promise<TurnEnd | undefined> {
   return resumeTurn(run);
 }
 
-/** All that the run was going to wait for was answered meanwhile: it goes on at once. */
+/** If everything the run would wait for was answered meanwhile, it goes on at once. */
 async function wake(run: Run): Promise<TurnEnd | undefined> {
   const due = await drain(run, 'none');
   const { requests } = run.open;
@@ -189,7 +185,7 @@ async function wake(run: Run): Promise<TurnEnd | undefined> {
 
 function turnEnd(
   run: Run,
-  { decision, by, why, forceContinue }: Pick<Answer, 'decision' | 'by' | 'why' | 'forceContinue'>,
+  { decision, by, why, forceContinue }: Pick<Decided, 'decision' | 'by' | 'why' | 'forceContinue'>,
   message: AssistantMessage,
   tools: BatchOutcome | undefined,
   limit: number | undefined,

@@ -27,7 +27,7 @@ export class RunRecord {
   readonly clock: Clock;
   readonly cells: Cells;
   readonly events: RunEvents;
-  /** Does anybody watch? Where nobody does, events are not even made. */
+  /** Does anybody watch? If not, events aren't even made. */
   readonly watched: boolean;
   private unjournaled: Expense[] = [];
   /** Most runs have no time limit, and nobody asks. */

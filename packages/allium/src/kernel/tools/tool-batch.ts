@@ -19,7 +19,7 @@ import { needsApproval, ToolApproval } from './tool-approval.js';
 import { prepare } from './tool-arguments.js';
 import { Call, type CallBatch } from './tool-call.js';
 import { executeTool } from './tool-execution.js';
-import { executeAll, isInTurn } from './tool-lanes.js';
+import { executeAll, inOrder, isInTurn } from './tool-lanes.js';
 import { answerRest, finish, tellStart, tellWaiting } from './tool-results.js';
 import type { ToolsRun } from './tools-run.js';
 import { inDoubt } from './unanswered.js';
@@ -30,6 +30,9 @@ export interface BatchOutcome {
   /** Questions nobody has answered yet: the run suspends. */
   readonly pending: readonly PendingRequest[];
 }
+
+/** Questions nobody has answered yet, if there are any. */
+type Pending = readonly PendingRequest[] | void;
 
 /** The calls of a message, or what is left of them after a resume. */
 export class ToolBatch implements CallBatch {
@@ -70,33 +73,36 @@ export class ToolBatch implements CallBatch {
     return this.approving;
   }
 
-  async run(): Promise<BatchOutcome> {
-    const { runner: run, open } = this;
+  run(): Awaitable<BatchOutcome> {
     try {
       if (!this.verdicts) this.checkResumed();
-      const allowed = run.toolCallsLeft();
-      for (const call of open) {
-        const wait = this.prepare(call, allowed);
-        if (wait) await wait;
-      }
-      if (needsApproval(run)) {
-        const pending = await this.ask();
-        if (pending.length > 0) return this.outcome(pending);
-      }
-      if (isInTurn(open, run)) {
-        for (const call of open) {
-          const starting = this.started([call]);
-          if (starting) await starting;
-          const work = this.execute(call);
-          if (work) await work;
-        }
-      } else await executeAll(open, this);
+      const allowed = this.runner.toolCallsLeft();
+      const wait = inOrder(this.open, (call) => this.prepare(call, allowed));
+      const work = wait ? wait.then(() => this.decide()) : this.decide();
+      return isThenable(work)
+        ? work.then(
+            (pending) => this.end(pending),
+            (error) => this.breakOff(error),
+          )
+        : this.end(work);
     } catch (error) {
-      await this.breakOff(error);
-      throw error;
+      return this.breakOff(error);
     }
-    const ended = this.ending();
-    return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
+  }
+
+  /** Runs the calls, unless somebody has to be asked first. Comes to the questions that nobody has answered yet. */
+  private decide(): Awaitable<Pending> {
+    if (!needsApproval(this.runner)) return this.executeAll();
+    return this.ask().then((pending) => (pending.length > 0 ? pending : this.executeAll()));
+  }
+
+  private executeAll(): Awaitable<void> {
+    const { runner, open } = this;
+    if (!isInTurn(open, runner)) return executeAll(open, this);
+    return inOrder(open, (call) => {
+      const wait = this.started([call]);
+      return wait ? wait.then(() => this.execute(call)) : this.execute(call);
+    });
   }
 
   /** Asks hooks and people whether the calls may run. Returns the questions that nobody has answered yet. */
@@ -275,11 +281,18 @@ export class ToolBatch implements CallBatch {
     return this.limit;
   }
 
+  private end(pending: Pending): Awaitable<BatchOutcome> {
+    if (pending) return this.outcome(pending);
+    const ended = this.ending();
+    return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
+  }
+
   /** Something ends the run in the middle of the batch. */
-  private breakOff(error: unknown): Promise<void> {
+  private async breakOff(error: unknown): Promise<never> {
     const by = this.open.find(({ latched }) => latched === error)?.latchedBy;
     if (controlKind(error) === 'stop') this.runner.call.latch(error, by);
-    return this.answerRest(error);
+    await this.answerRest(error);
+    throw error;
   }
 
   /** Every call is answered before the run ends. */

@@ -89,18 +89,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.number = run.open.count + 1 + index;
     this.tool = run.findTool(toolCall.name, batch.tools);
     this.done = undefined;
-    this.resolved = undefined;
-    this.result = undefined;
-    this.blocked = false;
-    this.misfit = false;
-    this.approved = undefined;
-    this.edits = 0;
     this.phase = 'judging';
     this.begun = batch.asked.includes(toolCall.id);
-    this.fresh = false;
-    this.pending = undefined;
-    this.failure = undefined;
-    this.asking = undefined;
     this.ctx = new ToolContext(run, this.scope, this, NO_INPUT, this);
   }
 
@@ -211,7 +201,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   }
 
   toolReturned(result: ToolResult): void {
-    this.failure = undefined;
+    if (this.failure) this.failure = undefined;
     this.workEnded(result.isError !== true);
   }
 
@@ -278,6 +268,20 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
   }
 }
+
+/** Most calls have none of this. */
+Object.assign(Call.prototype, {
+  resolved: undefined,
+  result: undefined,
+  blocked: false,
+  misfit: false,
+  approved: undefined,
+  edits: 0,
+  fresh: false,
+  pending: undefined,
+  failure: undefined,
+  asking: undefined,
+});
 
 const NO_VERDICT: Partial<CallVerdict> = Object.freeze({});
 
