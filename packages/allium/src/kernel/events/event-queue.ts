@@ -28,7 +28,7 @@ export interface EventSink {
 
 export class EventQueue implements EventSink {
   private readonly items = new RingQueue<AgentEvent>();
-  /** Who asked for an event that is not there yet; the list is for the rare case of several. */
+  /** A reader that waits for an event. The list is for the rare case of several. */
   private waiter: Waiter | undefined = undefined;
   private readonly moreWaiters: Waiter[] = [];
   private room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined = undefined;
@@ -100,7 +100,7 @@ export class EventQueue implements EventSink {
   }
 
   next(): Promise<Step> {
-    // Whoever asked before is first.
+    // Readers that asked before come first.
     if (this.waiter !== undefined) this.wake();
     const value = this.items.shift();
     if (value !== undefined) {

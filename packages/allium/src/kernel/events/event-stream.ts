@@ -9,7 +9,7 @@ import { partialsOf } from './partials.js';
 
 /** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
-  /** For one reader: whoever iterates a second time gets `STREAM_TAKEN`. */
+  /** For one reader: iterating a second time throws `STREAM_TAKEN`. */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined>;
   /**
    * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
@@ -74,7 +74,7 @@ export class EventStream implements RunStream {
   }
 }
 
-/** Whoever iterates. Methods of a class: functions made for every stream would cost more to call. */
+/** The reader. A class, because functions made for every stream would cost more to call. */
 class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
   readonly #queue: EventQueue;
   readonly #endRun: () => Promise<unknown> | undefined;
@@ -84,7 +84,7 @@ class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
     this.#endRun = endRun;
   }
 
-  /** Whoever read some by hand reads the rest in a loop over this. */
+  /** Lets a caller read some events by hand and the rest in a loop. */
   [Symbol.asyncIterator](): this {
     return this;
   }

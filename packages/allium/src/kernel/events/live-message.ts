@@ -1,4 +1,4 @@
-/** The assistant message as the consumer sees it grow. The final message is what was shown, in every case. */
+/** The assistant message as the consumer sees it grow. The final message is always what was shown. */
 
 import type { ModelContext } from '../context/context.js';
 import {
@@ -35,7 +35,7 @@ export class LiveMessage {
   /** Something that is not text was shown. */
   private mixed = false;
   private stream: LiveStream | undefined = undefined;
-  /** What stands for the stream where nobody watches and no guard judges: where it comes from, and what it came to. */
+  /** Stand for the stream if nobody watches and no guard judges: where it comes from, and what it came to. */
   private source: Assembler | undefined = undefined;
   private claimed: Content | undefined = undefined;
   /** A response that is shown whole. */

@@ -11,7 +11,7 @@ export interface ObserverProblem {
   readonly dropped: number;
 }
 
-/** What waits is kept alive and moved by every sweep of young garbage: a longer queue would slow the run down. */
+/** A longer queue would slow the run down: every sweep of young garbage moves what waits in it. */
 const CAPACITY = 2000;
 /** Drops are reported at the first one, then once per this many, and when the observer has caught up. */
 const REPORT_EVERY = 1000;
@@ -21,7 +21,7 @@ export class ObserverFeed {
   private busy: Promise<void> | undefined;
   /** The observer is at work on an event. */
   private waits = false;
-  /** It was so still when everything that could go on had gone on. */
+  /** It was still at work after everything else that was ready had run. */
   private slow = false;
   private closed = false;
   private dropped = 0;
@@ -70,7 +70,7 @@ export class ObserverFeed {
   }
 
   private async drain(): Promise<void> {
-    // Whoever told of the event goes on first.
+    // The run that emitted the event goes on first.
     await undefined;
     for (let event = this.queue.shift(); event; event = this.queue.shift()) {
       if (this.closed) continue;
@@ -99,7 +99,7 @@ export class ObserverFeed {
     try {
       await this.onProblem(problem);
     } catch {
-      // As above.
+      // Nobody is left to tell.
     }
   }
 }

@@ -9,7 +9,7 @@ import { RestoringQueue } from './restoring-queue.js';
 
 /** A class: every event passes here, and functions made for each run would cost more to call. */
 export class RunEvents {
-  /** Does anybody watch? Where nobody does, events are not even made. */
+  /** Does anybody watch? If not, events aren't even made. */
   readonly watched: boolean;
 
   constructor(
@@ -48,7 +48,7 @@ export class RunEvents {
     return this.feeds.some((feed) => feed.isDue) ? this.turn() : undefined;
   }
 
-  /** Observers are told as soon as whoever tells of events waits; async ones that wait for nothing are done by then. */
+  /** Observers get their turn as soon as the run waits. Async ones that wait for nothing are done by then. */
   private async turn(): Promise<void> {
     await new Promise<void>(whenIdle);
     for (const feed of this.feeds) feed.hadTurn();

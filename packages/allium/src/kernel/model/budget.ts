@@ -1,4 +1,4 @@
-/** What a run may spend: tokens and money that are spent, set aside and allowed. Sub-agents draw on their caller's. */
+/** What a run may spend, has spent and has set aside, in tokens and money. Sub-agents draw on their caller's budget. */
 import { soon } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
@@ -21,7 +21,7 @@ const PLENTY = 32_768;
 /** Tokens of a short answer: less is too little for most. */
 export const SHORT = 1024;
 
-/** Refusals for lack of room that is only set aside for calls under way. */
+/** Refusals because calls under way have set the rest aside. */
 const crowded = new WeakSet<StopRun>();
 
 /** Is it worth trying again once a call under way has ended? */
@@ -32,7 +32,7 @@ export function isCrowded(refusal: unknown): boolean {
 /** Spent, reserved and allowed amounts of tokens and money. */
 export class Budget {
   private readonly spent = new UsageTotal();
-  /** Undefined once something was used of which the price, or how much it was, is not known. */
+  /** Undefined once something was used whose price or amount isn't known. */
   costUsd: number | undefined = 0;
   private reservedTokens = 0;
   private reservedCost = 0;
@@ -113,14 +113,14 @@ export class Budget {
   }
 
   private giveBack({ tokens, costUsd }: Reservation): void {
-    // Sums of dollars are not exact, but nothing is what is left of them in the end.
+    // Sums of dollars aren't exact. When nothing is set aside any more, the rest is 0.
     const none = --this.open === 0;
     this.reservedTokens = none ? 0 : this.reservedTokens - tokens;
     this.reservedCost = none ? 0 : this.reservedCost - costUsd;
     const { waiting } = this;
     if (waiting === undefined) return;
     this.waiting = undefined;
-    // Not at once: the answer that has just come may be all that was wanted.
+    // Not at once: the run may need nothing more than the answer that has just come.
     soon(() => {
       for (const goOn of waiting) goOn();
     });
@@ -148,7 +148,7 @@ export class Budget {
     return undefined;
   }
 
-  /** A limit on cost needs the price of every model that may be called. Better said now than in the middle of a run. */
+  /** A cost limit needs the price of every model that may be called. Says so before the run begins, not in the middle. */
   checkPrices(models: readonly ExtraModel[]): void {
     let limitsCost = false;
     for (let budget: Budget | undefined = this; budget; budget = budget.parent)

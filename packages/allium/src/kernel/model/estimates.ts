@@ -1,4 +1,4 @@
-/** What a call will use, or has used, where nobody reports it. */
+/** Estimates of what a call will use, or has used, if nobody reports it. */
 
 import { type Message, NO_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
 import type { ToolSpec } from '../messages/model.js';
@@ -16,7 +16,7 @@ export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): n
 
 const counted = new WeakMap<readonly ToolSpec[] | ToolSpec, number>();
 
-/** Once for each list, and each tool: most calls are offered the same. */
+/** Counted once for each list and each tool: most calls are offered the same. */
 function charsOfTools(tools: readonly Tool[]): number {
   const specs = specsOf(tools);
   return remembered(specs, () =>
@@ -51,14 +51,14 @@ export function estimated(
   return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
 }
 
-/** What a model did not tell of an answer that it told of in part, as `estimate` has it: counted beside that part. */
+/** The token counts the model left out, taken from `estimate`. They are counted beside those it reported. */
 export function leftOut(
   { cacheRead, cacheWrite }: Usage,
   { inputTokens, outputTokens, totalTokens }: Partial<Usage>,
   estimate: Usage,
 ): Usage {
   const cached = cacheRead + cacheWrite;
-  // Of a total alone it is only to be told what was read and what was written.
+  // The total is known: only how much was read and how much written has to be guessed.
   if (totalTokens !== undefined) {
     const both = Math.max(0, totalTokens - cached);
     const written = Math.min(both, estimate.outputTokens);
@@ -76,7 +76,7 @@ export function summed(told: Usage, untold: Usage): Usage {
   return total.snapshot();
 }
 
-/** The input, or 0 where it cannot be counted: that must not stand in the way of the error that is told. */
+/** The input, or 0 if it can't be counted: the error that is about to be reported matters more. */
 function countable(ctx: ModelContext, messages: readonly Message[] | undefined): number {
   try {
     return inputTokens(ctx, messages);
@@ -86,9 +86,9 @@ function countable(ctx: ModelContext, messages: readonly Message[] | undefined):
 }
 
 /**
- * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. An
- * answer to a request that has been shortened since says nothing of this one: then all characters are counted. So they
- * are where a model tells only what it wrote, which is the least that is sent back to it.
+ * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. If
+ * the request was shortened meanwhile, that report says nothing about it, and all characters are counted. So they are if
+ * a model reports only what it wrote: that much at least is sent back to it.
  */
 export function estimateTokens(
   messages: readonly Message[],
@@ -115,13 +115,13 @@ export function estimateTokens(
   return Math.max(Math.ceil((chars + fixedChars) / 4), least);
 }
 
-/** What an answer reported, and its own length where a model tells only what it read. */
+/** What an answer reported, plus its own length if the model reports only what it read. */
 function toldBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
   const written = totalTokens > inputTokens + cacheRead + cacheWrite;
   return written ? totalTokens : totalTokens + Math.ceil(charsOfMessage(answer) / 4);
 }
 
-/** Is everything that came before the answer at `end` still in the request, beside whatever was put in? */
+/** Is everything that came before the answer at `end` still in the request? Other messages may have been put in. */
 function keepsAll(messages: readonly Message[], end: number, history: readonly Message[]): boolean {
   if (messages === history) return true;
   const { content: answer } = messages[end]!;

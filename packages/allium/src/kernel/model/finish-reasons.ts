@@ -1,10 +1,11 @@
+/** What an answer that its model did not complete means for its calls and for the run. */
 import type { AssistantMessage } from '../messages/messages.js';
 import type { Stop } from '../protocol/stop.js';
 import type { ModelRun } from './model-run.js';
 
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 
-/** Why the calls of an answer do not run, where its model did not get to its end. `limit`: of output tokens. */
+/** Why the calls of an answer don't run: its model did not get to the end. `limit`: of output tokens. */
 export function notWhole(message: AssistantMessage, limit: number | undefined): string | undefined {
   if (message.stopReason === 'length')
     return `the answer was cut off ${at(message, limit)}, so its calls may be incomplete. Ask for less at once: fewer calls, or shorter arguments.`;
@@ -13,8 +14,8 @@ export function notWhole(message: AssistantMessage, limit: number | undefined): 
 }
 
 /**
- * The run ends with this answer, whatever waits: a model that is cut off twice in a row would be so for ever. Who has
- * decided to ask again after a content filter may.
+ * The run ends with this answer, whatever waits: a model that is cut off twice in a row would be cut off forever. After
+ * a content filter, a hook may decide to ask again.
  */
 export function endsWith(
   run: ModelRun,
@@ -32,7 +33,7 @@ export function endsWith(
   return cutOff(`Two answers in a row were cut off, the last one ${at(message, limit)}.`);
 }
 
-/** How a run ends that nothing keeps going. */
+/** How the run ends if nothing keeps it going. */
 export function naturalEnd(message: AssistantMessage | undefined, limit: number | undefined): Stop {
   if (message?.stopReason !== 'length') return FINAL;
   return cutOff(`The answer was cut off ${at(message, limit)}.`);
@@ -46,7 +47,7 @@ function cutOff(what: string): Stop {
   };
 }
 
-/** The limit where it is known; otherwise what the answer used, which is about the same. */
+/** The limit if it is known, or what the answer used, which is about the same. */
 function at({ usage }: AssistantMessage, limit: number | undefined): string {
   if (limit !== undefined) return `at its limit of ${limit} output tokens`;
   return usage && usage.outputTokens > 0

@@ -1,12 +1,12 @@
-/** That calls begin is written before they do: after a crash those without a result are in doubt. */
+/** Calls are written down before they begin: after a crash, those without a result are in doubt. */
 import type { AssistantMessage } from '../messages/messages.js';
 import { ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import type { ModelRun } from './model-run.js';
 
 /**
- * Where nothing decides about calls in between, that they begin is journaled with the message that makes them: one
- * write less for every turn. Does it matter for these calls whether they have begun?
+ * If nothing decides about calls in between, their beginning is journaled with the message that makes them, which saves
+ * a write per turn. Does it matter for these calls whether they have begun?
  */
 export function startsWith(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
   const { plan, agent } = run;
@@ -22,7 +22,7 @@ export function startsWith(run: ModelRun, message: AssistantMessage, tools: read
     const part = content[i]!;
     if (part.type !== 'tool-call') continue;
     const tool = run.findTool(part.name, tools);
-    // Not all of them begin at once: each is journaled when it does.
+    // They don't all begin at once, so each is journaled when it does.
     if (tool?.sequential || tool?.concurrency !== undefined) return false;
     if (inDoubtPolicy(tool) === 'fail') matters = true;
   }

@@ -1,4 +1,4 @@
-/** What the end of a run comes to, by the signal or error it ended with. */
+/** How a run ended, by the signal or error that ended it. */
 
 import type { RunContext } from '../context/context.js';
 import { stopOf } from '../context/stop-checks.js';
@@ -27,7 +27,7 @@ export function endedBy(run: ResultRun, error: unknown, ctx: RunContext): Ended 
 
 /** What events and the journal tell of an error. It may quote what guards removed; the caller gets it as it is. */
 export function failedWith(error: unknown, ctx: RunContext): Stop {
-  // That of a broken guard is worded for everybody.
+  // The message about a broken guard holds no secrets.
   const known = codeOf(error) === 'GUARD_FAILED';
   return { reason: 'error', message: known ? messageOf(error) : toldError(error, ctx) };
 }

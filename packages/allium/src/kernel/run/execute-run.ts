@@ -56,7 +56,7 @@ export async function execute(start: Start): Promise<RunResult> {
       const swallowed = latched !== undefined && result.status === 'done';
       ended = swallowed ? endedBy(run, latched, ctx) : { result };
     } catch (error) {
-      // What fails because of an abort fails with it.
+      // An error that an abort caused counts as the abort.
       const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
       ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
     }
@@ -81,7 +81,7 @@ export async function execute(start: Start): Promise<RunResult> {
   }
 }
 
-/** The time of a run is counted from here, so a store that is silent before it begins does not get more. */
+/** The time limit counts from here, so it also holds for a store that is slow to open the session. */
 async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Promise<Run> {
   const { timeoutMs = Number.POSITIVE_INFINITY } = { ...agent.limits, ...options.limits };
   const expire = (): void => scope.abort(outOfTime(timeoutMs));
@@ -100,7 +100,7 @@ async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Pr
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
 function inLayers(run: Run, ctx: RunContext): Promise<RunResult> {
-  // Twice the time of what is further in, which has to be over first: it answers the calls that are still open.
+  // Twice the time that calls have: they must be over first, so that those still open are answered.
   const graceMs = 2 * run.agent.teardownTimeoutMs;
   const onion = new Onion(run.plan.layers.run, (inner: RunContext) => insideLayers(run, inner));
   return run.supervise(Promise.resolve(onion.enter(0, ctx)) as Promise<RunResult>, graceMs);
@@ -121,7 +121,7 @@ async function insideLayers(run: Run, ctx: RunContext): Promise<RunResult> {
   }
 }
 
-/** How a run ended that the loop has ended. */
+/** The status of a run that ended for this reason. Any other is `stopped`. */
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
 /** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
@@ -129,15 +129,15 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
   if (ctx._state) run.cells.stage(ctx._state);
   let ended = given;
   const write = (due: Due | undefined): Awaitable<Ended> => {
-    // A cancel that came while the run went to ask somebody, or failed: nobody is to go on with it.
+    // A cancel came while the run was suspending or failing: it must not be resumed.
     if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
     return writeEnd(run, ended, due);
   };
-  // Code that was left behind may have an append under way: what there is left to end is known when that has settled.
+  // Code that was left behind may have an append under way. What is left to end is known once that has settled.
   const sealed = run.journal.seal();
   const refused = (error: unknown): Ended => {
     const { status } = ended.result;
-    // The journal refused: the run ends as it is; what failed first is what the caller hears of.
+    // The journal refused, so the run ends as it is. The caller hears of the first failure.
     if (status === 'error' || status === 'aborted') return ended;
     return {
       result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) },
@@ -146,7 +146,7 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
   };
   const finish = (): Awaitable<Ended> => {
     try {
-      // Nobody takes what was posted, or ends what is below, while the end itself cannot be written.
+      // If the end can't be written, nothing is taken from the inbox and no sub-agent is ended.
       if (run.journal.broken !== undefined) return refused(run.journal.broken);
       const due = drain(run, 'none');
       const written = due instanceof Promise ? due.then(write) : write(due);
@@ -171,7 +171,7 @@ function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): En
   return { v: ENTRY_VERSION, at: 0, type: 'run_end', runId, status, stop, turns: open.turns };
 }
 
-/** What is left goes on later, or is answered and ended together with the run. */
+/** Open calls and sub-agents go on later, or are answered and ended together with the run. */
 async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
@@ -192,29 +192,29 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   return last;
 }
 
-/** Nothing was written, so no append has found out whether another runner went on with the run, or ended it. */
+/** Nothing was written, so no append could notice that another runner took the run on or ended it. */
 async function checkHead({ store, sessionId, state }: Run): Promise<void> {
   const head = await store.head(sessionId);
   if (head !== state.seq) throw sessionConflict(sessionId, state.seq, head);
 }
 
 /**
- * A run that waits, and one that failed with calls still open or before it went on at all, stays open: what was asked
- * and agreed to is not lost because somebody else's code failed.
+ * A run that waits stays open. So does one that failed with calls still open, or before it went on at all: questions and
+ * answers aren't lost because somebody else's code failed.
  */
 function staysOpen(run: Run, status: RunStatus): boolean {
   if (status !== 'error') return status === 'suspended';
   return run.open.batch !== undefined || (run.resumed && run.loop === 'to come');
 }
 
-/** Why calls were not run that the run has left open. Where guards judge results, a message that passed none is left out. */
+/** Why calls that are still open were not run. If guards judge results, a message they haven't judged is left out. */
 function whyNot({ plan }: Run, { status, stop }: RunResult): string {
   const ended = status === 'aborted' ? 'the run was aborted' : 'the run was stopped';
   const told = plan.guards['tool-result'].length === 0 && stop?.message;
   return told ? `${ended}: ${told}` : `${ended}.`;
 }
 
-/** Its message goes to logs, so it is without what guards find in it; the cause is the error as it is. */
+/** The message goes to logs, so what guards find in it is removed. The cause is the error as it is. */
 function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   if (controlKind(error) === 'abort') {
     const cause = (error as Aborted).cause ?? error;
@@ -236,25 +236,25 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
     : hook === 'onRequest'
       ? ` (in ${hook})`
       : '';
-  // Of a guard that broke, the cause is what the guard threw.
+  // If a guard broke, the cause is what the guard threw.
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
-  // That of a broken guard is worded for everybody, and the guard would break over it again.
+  // The message about a broken guard holds no secrets, and the guard would break over it again.
   const words = messageOf(error);
   const told = code === 'GUARD_FAILED' ? words : (toldBeside(words, run) ?? errorKind(error));
   const failure = new RunError(code, `The run failed: ${told}${where}`, result, cause);
-  // A cause that is no object has nothing beside it, so whoever asks may ask the error itself.
+  // Nothing can be noted beside a cause that isn't an object, so it is noted beside the error.
   if (raisedBy) attribute(failure, raisedBy);
   return failure;
 }
 
-/** The error that a hook threw its own over, unless that one tells it by its `cause`. */
+/** The error that a hook was handling when it threw its own, unless that one names it as its `cause`. */
 function handled(run: Run, error: unknown, raisedBy: Attribution | undefined): string {
   const handling = raisedBy?.handling;
   if (handling === undefined || (error as Partial<Error> | null)?.cause !== undefined) return '';
   return `, handling: ${toldBeside(messageOf(handling), run) ?? errorKind(handling)}`;
 }
 
-/** The runs that end with a signal. One listener for all of them: of many on one signal, Node warns as of a leak. */
+/** The runs that end with a signal. They share one listener: Node warns of a leak if a signal has many. */
 const followers = new WeakMap<AbortSignal, Followers>();
 
 interface Followers {

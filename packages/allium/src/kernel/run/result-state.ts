@@ -26,7 +26,7 @@ const NO_CELLS: Keys = new Map();
 const NONE: CellHolder = { cells: undefined };
 const NO_CHILDREN: Below = { states: undefined };
 
-/** The reader of a result; of one that nobody kept one for, one that knows no cell. */
+/** The reader of a result, or one that knows no cell if none was kept. */
 export function stateIn(result: RunResult): StateReader {
   return readers.get(result) ?? readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
 }

@@ -65,7 +65,7 @@ function isShared(middleware: Plan['middleware'], name: string | undefined): boo
   return middleware.filter((one) => one.middleware.name === name).length > 1;
 }
 
-/** What one without a name is called. */
+/** The name of a middleware that has none. */
 const UNNAMED = /^middleware-\d+(:|$)/;
 
 function planAmbiguous(runId: string, names: readonly string[], why: string): AlliumError {

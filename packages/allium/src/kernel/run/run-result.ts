@@ -15,7 +15,7 @@ import type { RunStatus, Stop } from '../protocol/stop.js';
 import type { PendingRequest } from '../protocol/store.js';
 import { finalState, liveState, type ReadableRun, stateIn } from './result-state.js';
 
-/** A run, as far as its result is made of it. */
+/** What a result needs of its run. */
 export interface ResultRun extends InboxRun, ReadableRun {
   readonly changes: readonly Change[];
 }
@@ -36,7 +36,7 @@ export function finalResult(run: ResultRun, given: RunResult): RunResult {
   return result;
 }
 
-/** The result as the caller reads it: with the originals of placeholders, where a guard gives them. */
+/** The result as the caller reads it: with the originals of placeholders, if a guard restores them. */
 export function shownResult(run: ResultRun, result: RunResult): RunResult {
   if (run.parentRunId !== undefined || answerRestorers(run.plan).length === 0) return result;
   const { text, output } = restoredResult(result, new Internal(run, run.scope, NOTHING));
@@ -50,7 +50,7 @@ export function shownResult(run: ResultRun, result: RunResult): RunResult {
 
 /**
  * The result with what came in while the end of the run was written; its messages begin at `from`. Requests that were
- * answered meanwhile are pending no more, also where their answers wait to be judged.
+ * answered meanwhile aren't pending any more, even if their answers still have to be judged.
  */
 export function withLatest(run: ResultRun, result: RunResult, from: number, due: Due | undefined): RunResult {
   const { open } = run.state;
@@ -115,10 +115,10 @@ class Result implements RunResult {
     this.messages = history.from(open.from);
     if (run.plan.layers.run.length > 0) {
       sources.set(this.stop, run);
-      // One by one, which costs half of what all at once does.
+      // One by one: `defineProperties` costs twice as much.
       for (const name of GROWING) Object.defineProperty(this, name, LAZY[name]);
     } else {
-      // No hook of a middleware is still to come, so nothing grows any more.
+      // No hook comes after this, so nothing grows any more.
       this.usage = run.budget.usage;
       this.costUsd = run.budget.costUsd;
       this.queued = queuedIn(run);

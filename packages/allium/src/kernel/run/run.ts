@@ -53,7 +53,7 @@ export class Run extends RunRecord implements ToolsRun {
   readonly changes: Change[] = [];
   /** Run layers come before the loop, and one may end without it. `over`: the end is told, and no event follows. */
   loop: 'to come' | 'begun' | 'given up' | 'over' = 'to come';
-  /** Until this process went on with it, somebody was asked about its calls, so none of them had begun. */
+  /** When this process took the run on, somebody was being asked about its calls, so none of them had begun. */
   asked = false;
   /** What nobody had taken over when the inbox was last looked at. */
   posted: readonly Posted[] = NOTHING;
@@ -86,7 +86,7 @@ export class Run extends RunRecord implements ToolsRun {
     this.turn = this.open.turns;
     this.request = this.agent.request(plan, 1);
     start.parent?.inside.push(this);
-    // A sub-agent answers a model, which is to read placeholders.
+    // A sub-agent answers a model, which should read placeholders, not originals.
     if (!start.parent && answerRestorers(plan).length > 0)
       this.events.restoreFrom(new RunContext(this, this.scope, NOTHING));
   }

@@ -1,4 +1,4 @@
-/** The beginning of a run: its session is loaded, and its start written or the run to go on with found. */
+/** The beginning of a run: loads the session, then starts a run or finds the one to resume. */
 
 import {
   type Answer,
@@ -35,7 +35,7 @@ import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';
 import type { Start } from './start.js';
 
-/** Loads the session and writes the start of the run, or finds the run to go on with. */
+/** Loads the session and starts a run in it, or finds the one to resume. */
 export function begin(start: Start): Awaitable<Run> {
   try {
     const read = catchUp(start.store, start.state);
@@ -46,7 +46,7 @@ export function begin(start: Start): Awaitable<Run> {
   return opened(start);
 }
 
-/** Without a run there is no result to fail with. */
+/** There is no run yet, so no RunError either. */
 function notBegun(error: unknown): never {
   throw storeFailed(error, ' before the run began');
 }
@@ -70,12 +70,12 @@ function opened(start: Start): Awaitable<Run> {
         return run;
       },
     );
-  // One that was aborted before it began writes nothing, so it ends nothing either.
+  // If it was aborted before it began, it writes nothing and ends nothing.
   if (!state.open || options.signal?.aborted) return newRun(start, plan, journal, metadata);
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
 }
 
-/** Throws unless there is something to go on with, or to compact. */
+/** Throws unless there is something to continue with, or to compact. */
 async function continuable({ state, store, compacts }: Start): Promise<void> {
   const { open, history, sessionId } = state;
   if (open)
@@ -142,7 +142,7 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
   return run;
 }
 
-/** What the whole session has left, where that is limited. */
+/** What the session has left, if it has limits. */
 function sessionBudget({ agent, state, parent }: Start): Budget | undefined {
   const { tokens, costUsd } = agent.sessionLimits;
   if (tokens === undefined && costUsd === undefined) return undefined;
@@ -154,15 +154,15 @@ function sessionBudget({ agent, state, parent }: Start): Budget | undefined {
   return budget;
 }
 
-/** How deep sub-agents may nest where nothing else is said. */
+/** How deep sub-agents may nest by default. */
 const MAX_DEPTH = 8;
 
 function limitsOf({ agent, options, input, state, parent }: Start): Limits {
-  // A resume goes on with what the run was begun with.
+  // A resumed run keeps the limits it was started with.
   const begun = input ? undefined : state.open!.limits;
   const limits = begun || options.limits ? { ...agent.limits, ...begun, ...options.limits } : agent.limits;
   const above = parent?.limits.depth;
-  // Nobody allows those further in more than was allowed further out.
+  // A sub-agent may not nest deeper than its caller allows.
   return above === undefined ? limits : { ...limits, depth: Math.min(above, limits.depth ?? MAX_DEPTH) };
 }
 
@@ -185,7 +185,7 @@ async function reopen(
   const own = await postAnswers(start, plan, open);
   const { found, answers } = await answered(start, open);
   const late = [...own].find(([requestId, postId]) => answers.get(requestId)?.postId !== postId);
-  // What reached a sub-agent before it was answered through its caller counts there.
+  // A sub-agent may have been answered directly before the answer came through its caller: then that one counts.
   if (late && !options.parent) throw cameTooLate(late[0], []);
   const plain = new Map([...answers].filter(([, { decision }]) => !isJudged(plan, decision)));
   if (plain.size === 0) return plan;
@@ -235,9 +235,9 @@ async function postAnswers(
     const others = [...open.requests.values()].filter(({ id }) => !before.has(id));
     if (first || open.decided?.answers.has(requestId)) throw cameTooLate(requestId, others);
     if (!request) throw unknownRequest(requestId, others);
-    // What comes through the parent of a sub-agent was in time when the parent took it.
+    // An answer that comes through the caller was in time when the caller took it.
     checkFits(request, decision, options.parent ? request.createdAt : now, options.parent !== undefined);
-    // Nobody who could write them anew reads what a sub-agent is answered.
+    // Nobody could correct the answers that a sub-agent gets from its caller.
     if (!options.parent) await checkEdit(plan, open, request, decision);
     ids.set(requestId, randomId());
   }
@@ -245,7 +245,7 @@ async function postAnswers(
     for (const [requestId, postId] of ids) {
       const request = open.requests.get(requestId)!;
       const relayed = options.parent !== undefined;
-      // Whoever relays it has seen to that.
+      // A relayed answer was claimed by the caller.
       if (!relayed) await claim(store, state.sessionId, request);
       const at = relayed ? request.createdAt : now;
       const decision = options.answers![requestId]!;

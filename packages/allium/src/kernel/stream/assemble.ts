@@ -1,3 +1,4 @@
+/** Puts the parts of a stream together into a response. */
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 import { lackOfJson } from '../messages/message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from '../messages/messages.js';
@@ -17,12 +18,12 @@ type Block = {
 /** Long texts are put together from pieces of about this many characters: see `append`. */
 const PIECE = 1024;
 
-/** Of those who put together what was within the limits when it was said. */
+/** For what was within the limits when it was said. */
 const NO_LIMITS: Limits = { argsDepth: Number.POSITIVE_INFINITY, argsChars: Number.POSITIVE_INFINITY };
 
 const NO_BLOCKS: Block[] = Object.freeze([]) as never;
 
-/** Puts the parts of a stream together into a response. Throws `MODEL_STREAM_INVALID` for what is no part. */
+/** Throws `MODEL_STREAM_INVALID` for anything that isn't a part. */
 export class Assembler {
   private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, apart for each kind: providers number them independently. */
@@ -36,7 +37,7 @@ export class Assembler {
   private goesOn = false;
   private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
 
-  /** Some arguments were too large and were left out: the response is not what was shown. */
+  /** Some arguments were too large and were left out, so the response isn't what was shown. */
   hasLeftOut = false;
 
   constructor(
@@ -80,7 +81,7 @@ export class Assembler {
         if (index < 0) throw this.bad(part, `no tool-call with id ${shown(part.id)} was begun`);
         if (typeof part.arguments !== 'string') throw this.bad(part, '`arguments` must be text');
         const block = this.blocks[index]!;
-        // What is too long already is left out.
+        // Arguments that are too long are left out anyway.
         if (block.arguments!.length <= (this.limits.argsChars ?? ARGS_CHARS))
           block.arguments += part.arguments;
         return index;
@@ -110,7 +111,7 @@ export class Assembler {
     return this.keyedBlocks?.has(index) ?? false;
   }
 
-  /** What a stream that finished said it used, also where it finished with an error. */
+  /** What the stream reported when it finished, even if it finished with an error. */
   get told(): Usage {
     return this.finish ? toUsage(this.finish.usage, this.model) : NO_USAGE;
   }
@@ -261,7 +262,7 @@ function only<P extends ModelPart>(part: P, fields: readonly string[]): Block {
   return Object.fromEntries(Object.entries(part).filter(([field]) => fields.includes(field))) as Block;
 }
 
-/** What models told of answers whose input or output they did not tell, by the usage that was made of it. */
+/** What models reported that left out input or output tokens, by the usage that was made of it. */
 const told = new WeakMap<Usage, Partial<Usage>>();
 
 /** What the model reported, if that leaves out how much it read or wrote; undefined otherwise. What it left out is 0 in the usage. */
@@ -274,7 +275,7 @@ function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
   const made = counted(usage, model);
   if (usage.inputTokens !== undefined && usage.outputTokens !== undefined) return made;
   const { cacheRead, cacheWrite, totalTokens } = made;
-  // From a total follows what alone is missing in it.
+  // If only one of them is missing, it follows from the total.
   if (usage.totalTokens !== undefined) {
     const rest = Math.max(0, totalTokens - cacheRead - cacheWrite - made.inputTokens - made.outputTokens);
     if (usage.inputTokens !== undefined) return { ...made, outputTokens: rest };
@@ -285,7 +286,7 @@ function toUsage(usage: Partial<Usage> | undefined, model: string): Usage {
 }
 
 function counted(given: Partial<Usage>, model: string): Usage {
-  // What is no record of numbers has none of them, and is told below.
+  // Anything else counts as empty and is reported below.
   const usage: Partial<Usage> = typeof given === 'object' ? given : { totalTokens: Number.NaN };
   const { inputTokens = 0, outputTokens = 0, cacheRead = 0, cacheWrite = 0 } = usage;
   if (isCount(inputTokens) && isCount(outputTokens) && isCount(cacheRead) && isCount(cacheWrite)) {
@@ -315,7 +316,7 @@ export function* partsOf(response: ModelResponse): Generator<ModelPart> {
   };
 }
 
-/** An answer that ended with an error is none: the call has failed, and can be tried again. */
+/** The answer ended with an error: the call has failed and can be tried again. */
 export function failedStream(model: string): AlliumError {
   return new AlliumError(
     'MODEL_STREAM_FAILED',

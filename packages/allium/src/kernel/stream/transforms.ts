@@ -85,7 +85,7 @@ function chain(owner: ModelContext, out: (part: ModelPart) => void): (part: Mode
   }, out);
 }
 
-/** A record, so that the compiler misses a kind that is not in it. */
+/** A record, so that the compiler complains if a kind is missing. */
 const PARTS: Readonly<Record<ModelPart['type'], true>> = {
   text: true,
   thinking: true,
