@@ -15,6 +15,7 @@ import { compare } from './compare/run.mjs';
 import { injectionCorpus } from './injection-corpus.mjs';
 import { measure, speed } from './measure.mjs';
 import { CHECKED, PII_CORPUS_TYPES, piiCorpus } from './pii-corpus.mjs';
+import { proseCorpus } from './prose.mjs';
 import { secretsCorpus, VENDOR_COUNT } from './secrets-corpus.mjs';
 
 /** Detectors are tuned with the first and reported with the second. */
@@ -63,6 +64,11 @@ function measureAll() {
   );
   rows.push(injectionRow(injectionCorpus(set, seed)));
   print(rows);
+  const prose = proseCorpus(set);
+  const alarms = prose.filter((text) => injection(text).length > 0).length;
+  console.log(
+    `prompt injection on ${prose.length} paragraphs of the READMEs of installed packages: ${alarms} alarms (${((alarms / prose.length) * 100).toFixed(2)} %)`,
+  );
   const unmet = rows.filter(({ reached }) => !reached);
   console.log(
     unmet.length === 0

@@ -21,9 +21,21 @@ const LONGEST = 8192;
 
 const ENCODINGS: readonly Encoding[] = [
   {
-    pattern: /[A-Za-z0-9+/_-]{24,8192}={0,2}/g,
+    pattern: /[A-Za-z0-9+/_-]{20,8192}={0,2}/g,
     more: /(?<!=)[A-Za-z0-9+/_-]{1,8192}={0,2}/y,
     decode: (run) => readable(Buffer.from(run, 'base64')),
+  },
+  {
+    // Over several lines, as mails have it.
+    pattern: /(?:^[A-Za-z0-9+/]{60,76}\r?\n){1,100}[A-Za-z0-9+/]{4,76}={0,2}/gm,
+    more: /[A-Za-z0-9+/]{1,76}\r?\n?/y,
+    sign: '\n',
+    decode: (run) => readable(Buffer.from(run, 'base64')),
+  },
+  {
+    pattern: /(?:[01]{8}[\s,]?){8,1000}/g,
+    more: /(?:[01]{8}[\s,]?){1,1000}/y,
+    decode: (run) => readable(Buffer.from(run.match(/[01]{8}/g)!.map((bits) => Number.parseInt(bits, 2)))),
   },
   {
     pattern: /(?:[0-9a-fA-F]{2}[\s:]?){16,2048}|(?:\\x[0-9a-fA-F]{2}){8,2048}/g,
@@ -58,7 +70,8 @@ const ENCODINGS: readonly Encoding[] = [
 /** Words that stand right before a percent sign, in one piece with it. */
 const WORDS_BEFORE = /[\w.~!*'()+,;:@/?=&-]{1,80}$/;
 
-export function hiddenTexts(text: string): Hidden[] {
+/** What stands in encodings, also in encodings within encodings. */
+export function hiddenTexts(text: string, depth = 2): Hidden[] {
   const found: Hidden[] = [];
   for (const { pattern, more, sign, decode } of ENCODINGS) {
     if (sign !== undefined && !text.includes(sign)) continue;
@@ -69,7 +82,11 @@ export function hiddenTexts(text: string): Hidden[] {
         sign === '%' ? WORDS_BEFORE.exec(text.slice(Math.max(0, match.index - 80), match.index)) : null;
       const start = match.index - (before?.[0].length ?? 0);
       const said = decode(text.slice(start, Math.min(end, start + LONGEST)));
-      if (said !== undefined) found.push({ text: said, start, end });
+      if (said !== undefined) {
+        found.push({ text: said, start, end });
+        if (depth > 1)
+          for (const inner of hiddenTexts(said, depth - 1)) found.push({ text: inner.text, start, end });
+      }
       pattern.lastIndex = end;
     }
   }
@@ -97,25 +114,40 @@ function percentDecoded(run: string): string {
   }
 }
 
-/** What bytes say, if they are text: letters and spaces for the most part. */
+/** What bytes say, if they are text: letters and spaces for the most part, or another encoding. */
 function readable(bytes: Buffer): string | undefined {
   const said = bytes.toString('utf8').replace(/\uFFFD+$/, '');
   if (said.length < 12 || said.includes('\uFFFD')) return undefined;
-  const plain = said.match(/[\p{L}\s]/gu)?.length ?? 0;
-  return plain / said.length > 0.75 ? said : undefined;
+  const plain = said.match(/[\p{L}\p{M}\s]/gu)?.length ?? 0;
+  return plain / said.length > 0.7 || /^[A-Za-z0-9+/_=-]{24,}$/.test(said) ? said : undefined;
 }
 
-const ROT13_SIGNS = /vtaber|qvfertneq|biveevqr|birevqr|flfgrz cebzcg|vafgehpgvba|sbetrg/;
-const REVERSED_SIGNS = /snoitcurtsni|tpmorp|tpmorp metsys|erongi|dragersid|tegrof/;
+const COMMON =
+  'ignore disregard forget override bypass prompt instructions rules reveal previous prior guidelines assistant pretend secret password your you the system without answer print never everything and all with this that for from what write tell give how'.split(
+    ' ',
+  );
+
+/** Words that are others when they are turned round. */
+const BOTH_WAYS = new Set(['and', 'for', 'give', 'how', 'tell']);
+
+/** Three of these words in disguise tell that a text is written so. */
+const wordsIn = (words: readonly string[], disguise: (word: string) => string) =>
+  new RegExp(`\\b(?:${words.map(disguise).join('|')})\\b`, 'g');
+
+const rotated = (text: string): string =>
+  text.replace(/[a-z]/g, (letter) => String.fromCharCode(((letter.charCodeAt(0) - 84) % 26) + 97));
+const reversed = (text: string): string => [...text].reverse().join('');
+
+const ROTATED = wordsIn(COMMON, rotated);
+const REVERSED = wordsIn(
+  COMMON.filter((word) => !BOTH_WAYS.has(word)),
+  reversed,
+);
 
 /** The whole text, turned round or rotated, if words in it say that this makes sense of it. Places are kept. */
 export function disguised(normalised: string): { text: string; reversed: boolean } | undefined {
-  if (ROT13_SIGNS.test(normalised)) {
-    const text = normalised.replace(/[a-z]/g, (letter) =>
-      String.fromCharCode(((letter.charCodeAt(0) - 84) % 26) + 97),
-    );
-    return { text, reversed: false };
-  }
-  if (REVERSED_SIGNS.test(normalised)) return { text: [...normalised].reverse().join(''), reversed: true };
+  if ((normalised.match(ROTATED)?.length ?? 0) > 2) return { text: rotated(normalised), reversed: false };
+  if ((normalised.match(REVERSED)?.length ?? 0) > 2)
+    return { text: normalised.split('').reverse().join(''), reversed: true };
   return undefined;
 }

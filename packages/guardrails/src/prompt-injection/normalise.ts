@@ -1,88 +1,124 @@
 /** Text as a reader understands it, whatever it is written with, and where each of its characters stands in the original. */
+import { isLetterCode, isSpaceless } from './scripts.js';
 
 export interface Normalised {
-  /** Lower case, one space between words, no marks, no invisible characters, Latin letters for those that only look like it. */
+  /** Lower case, no marks, no invisible characters, Latin letters for those that only look like it. */
   readonly text: string;
+  /** It holds words that were spelled letter by letter without any sign where a word ends. */
+  readonly runTogether: boolean;
   /** The place in the original of the character at `index`; the end of the original for the length of the text. */
   start(index: number): number;
   /** Where the character at `index` ends in the original. */
   end(index: number): number;
 }
 
-/** Letters of other scripts that look like Latin ones. */
-const LOOKALIKES: Readonly<Record<string, string>> = Object.fromEntries(
-  'аa вb сc ԁd еe ѐe ёe һh нh іi їi јj кk ӏl мm оo рp ԛq ѕs тt уy ўy ԝw хx ԍg ɡg ɩi ɪi ʏy αa βb εe ηn ιi κk νv οo ρp σo τt υu χx ωw γy һh ոn սu օo ցg զq ӀI'
+/** Letters of other scripts that look like Latin ones, by their codes. */
+const LOOKALIKES = new Map(
+  'аa вb сc ԁd еe ѐe ёe һh нh іi їi јj кk ӏl мm оo рp ԛq ѕs тt уy ўy ԝw хx ԍg ɡg ɑa ɩi ɪi ıi ʏy ʀr ɴn ɢg ʜh ʟl ᴀa ʙb ᴄc ᴅd ᴇe ᴊj ᴋk ᴍm ᴏo ᴘp ᴛt ᴜu ᴠv ᴡw ᴢz αa βb εe ηn ιi κk νv οo ρp σo τt υu χx ωw γy ոn սu օo ցg զq'
     .split(' ')
-    .map((pair) => [pair.slice(0, -1), pair.slice(-1).toLowerCase()]),
+    .map((pair) => [pair.charCodeAt(0), pair.charCodeAt(1)] as const),
 );
 
-const LEET: Readonly<Record<string, string>> = {
-  0: 'o',
-  1: 'i',
-  3: 'e',
-  4: 'a',
-  5: 's',
-  7: 't',
-  '@': 'a',
-  $: 's',
-  '!': 'i',
-};
+/** Digits and signs that stand for letters. */
+const LEET = new Uint8Array(128);
+for (const pair of ['0o', '1i', '3e', '4a', '5s', '7t', '@a', '$s', '!i', '|l'])
+  LEET[pair.charCodeAt(0)] = pair.charCodeAt(1);
 
-/** More than one space, until spelled words are put together. */
-const WIDE = '\n';
+const SPACE = 32;
+const NEW_LINE = 10;
+const EXCLAMATION = 33;
+const AT = 64;
 
-class Builder {
-  readonly letters: string[] = [];
-  readonly starts: number[] = [];
-  readonly ends: number[] = [];
+/** Characters with their places, in arrays that grow. */
+class Letters {
+  codes: Uint16Array;
+  starts: Int32Array;
+  ends: Int32Array;
+  length = 0;
 
-  push(letter: string, start: number, end: number): void {
-    this.letters.push(letter);
-    this.starts.push(start);
-    this.ends.push(end);
+  constructor(size: number) {
+    this.codes = new Uint16Array(size);
+    this.starts = new Int32Array(size);
+    this.ends = new Int32Array(size);
+  }
+
+  push(code: number, start: number, end: number): void {
+    if (this.length === this.codes.length) this.grow();
+    this.codes[this.length] = code;
+    this.starts[this.length] = start;
+    this.ends[this.length++] = end;
+  }
+
+  private grow(): void {
+    const larger = new Letters(this.codes.length * 2 + 16);
+    larger.codes.set(this.codes);
+    larger.starts.set(this.starts);
+    larger.ends.set(this.ends);
+    ({ codes: this.codes, starts: this.starts, ends: this.ends } = larger);
+  }
+
+  read(original: number, runTogether: boolean): Normalised {
+    const { starts, ends, length } = this;
+    return {
+      text: textOf(this.codes.subarray(0, length)),
+      runTogether,
+      start: (index) => (index < length ? starts[index]! : original),
+      end: (index) => (index < length ? ends[index]! : original),
+    };
   }
 }
 
+function textOf({ buffer, byteOffset, byteLength }: Uint16Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('utf16le');
+}
+
+/** A digit or sign between letters, or before them; an `@` that is none of an address. */
+const MAY_BE_LEET = /[a-z][0134579$!|]+[a-z]|(?<![\w.])[0134579$!|][a-z]{2}|[a-z]@[a-z]+(?![\w.-])/i;
+/** Four single letters in a row, with one sign between them. */
+const MAY_BE_SPELLED = /(?<![a-z])[a-z]([ \-._*~|/])[a-z]\1[a-z]\1[a-z](?![a-z])/i;
+
 export function normalise(text: string): Normalised {
-  const built = plainLetters(text);
-  mendWords(built);
-  const { letters, starts, ends } = joinSpelled(built);
-  return {
-    text: letters.join(''),
-    start: (index) => starts[index] ?? text.length,
-    end: (index) => ends[index] ?? text.length,
-  };
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: plain ASCII needs no second look.
+  const ascii = /^[\x00-\x7f]*$/.test(text);
+  if (ascii && !MAY_BE_LEET.test(text) && !MAY_BE_SPELLED.test(text))
+    return {
+      text: text.toLowerCase(),
+      runTogether: false,
+      start: (index) => index,
+      end: (index) => Math.min(index + 1, text.length),
+    };
+  const plain = plainLetters(text);
+  mendWords(plain);
+  const rows = spelledRows(plain);
+  // It takes five letters to tell that a text is spelled: shorter rows are initials, options and sums.
+  if (!rows.some(([first, last]) => last - first >= 8)) return plain.read(text.length, false);
+  return joinSpelled(plain, rows).read(
+    text.length,
+    rows.some(([first, last]) => last - first >= 24),
+  );
 }
 
 /** Each character in its plainest form; those that nobody sees are gone. */
-function plainLetters(text: string): Builder {
-  const built = new Builder();
-  let space = true;
+function plainLetters(text: string): Letters {
+  const built = new Letters(text.length);
   for (let place = 0; place < text.length; ) {
     const code = text.codePointAt(place)!;
     const end = place + (code > 0xffff ? 2 : 1);
-    const plain = code < 128 ? asciiForm(code) : plainForm(code);
-    if (plain === ' ') {
-      // Between spelled words stands more than between their letters.
-      if (!space) built.push(' ', place, end);
-      else if (built.letters.length > 0) built.letters[built.letters.length - 1] = WIDE;
-      space = true;
-    } else if (plain !== '') {
-      for (const letter of plain) built.push(letter, place, end);
-      space = false;
+    if (code < 128) built.push(ASCII[code]!, place, end);
+    else {
+      const plain = plainForm(code);
+      for (let i = 0; i < plain.length; i++) built.push(plain.charCodeAt(i), place, end);
     }
     place = end;
   }
   return built;
 }
 
-const ASCII = Array.from({ length: 128 }, (_, code) =>
-  code <= 32 || code === 127 ? ' ' : String.fromCharCode(code).toLowerCase(),
-);
-
-function asciiForm(code: number): string {
-  return ASCII[code]!;
-}
+/** Lower case, and one space for all that shows nothing. */
+const ASCII = Array.from({ length: 128 }, (_, code) => {
+  if (code === NEW_LINE) return NEW_LINE;
+  return code <= SPACE || code === 127 ? SPACE : String.fromCharCode(code).toLowerCase().charCodeAt(0);
+});
 
 const FORMS = new Map<number, string>();
 
@@ -95,17 +131,24 @@ function plainForm(code: number): string {
   return made;
 }
 
-/** Letters that show nothing: of Hangul. */
-const FILLERS = new Set([0x115f, 0x1160, 0x3164, 0xffa0]);
+/** Letters that show nothing: of Hangul and Braille. */
+const FILLERS = new Set([0x115f, 0x1160, 0x3164, 0xffa0, 0x2800]);
 
 function formOf(code: number): string {
-  // Tags repeat ASCII, invisibly.
+  // Tags repeat ASCII, invisibly; so do variation selectors, a byte each.
   if (code >= 0xe0020 && code <= 0xe007e) return asciiForm(code - 0xe0000);
+  if (code >= 0xe0100 && code <= 0xe01ef) return byteForm(code - 0xe0100 + 16);
   const letter = String.fromCodePoint(code);
   if (FILLERS.has(code) || /[\p{Cf}\p{M}]/u.test(letter)) return '';
+  if (code === 0x2028 || code === 0x2029) return '\n';
   if (/[\p{Z}\p{Cc}]/u.test(letter)) return ' ';
   if (/[‘’‚‛′]/.test(letter)) return "'";
-  if (/[“”„‟″«»]/.test(letter)) return '"';
+  if (/[“”„‟″«»「」『』《》]/.test(letter)) return '"';
+  // Letters in squares and circles, as in flags and signs.
+  if (code >= 0x1f130 && code <= 0x1f149) return String.fromCharCode(97 + code - 0x1f130);
+  if (code >= 0x1f150 && code <= 0x1f169) return String.fromCharCode(97 + code - 0x1f150);
+  if (code >= 0x1f170 && code <= 0x1f189) return String.fromCharCode(97 + code - 0x1f170);
+  if (code >= 0x1f1e6 && code <= 0x1f1ff) return String.fromCharCode(97 + code - 0x1f1e6);
   return (
     letter
       .normalize('NFKD')
@@ -114,94 +157,103 @@ function formOf(code: number): string {
   );
 }
 
+function asciiForm(code: number): string {
+  return String.fromCharCode(ASCII[code]!);
+}
+
+function byteForm(byte: number): string {
+  return byte >= 32 && byte < 127 ? asciiForm(byte) : '';
+}
+
 /** Words that mix letters of several scripts, or letters and digits, are spelled with Latin letters. */
-function mendWords({ letters }: Builder): void {
-  const latinText = isLatin(letters);
-  for (let start = 0; start < letters.length; ) {
-    if (isSpace(letters[start]!)) {
-      start++;
-      continue;
-    }
+function mendWords(built: Letters): void {
+  const { codes, length } = built;
+  const latinText = isLatin(built);
+  for (let start = 0; start < length; ) {
     let end = start;
     let latin = false;
     let similar = false;
     let leet = false;
-    for (; end < letters.length && !isSpace(letters[end]!); end++) {
-      const letter = letters[end]!;
-      if (letter >= 'a' && letter <= 'z') latin = true;
-      else if (LOOKALIKES[letter] !== undefined) similar = true;
-      else if (LEET[letter] !== undefined) leet = true;
+    for (; end < length && !isSpace(codes[end]!); end++) {
+      const code = codes[end]!;
+      if (code >= 97 && code <= 122) latin = true;
+      else if (code < 128) leet ||= LEET[code] !== 0;
+      else similar ||= LOOKALIKES.has(code);
     }
-    if ((latin || (latinText && similar)) && (similar || leet))
-      for (let i = start; i < end; i++) {
-        const letter = letters[i]!;
-        const inside = i > start && i < end - 1;
-        letters[i] =
-          LOOKALIKES[letter] ?? (letter !== '!' || inside ? leetIn(letters, i, start, end) : letter);
-      }
-    start = end;
+    if ((latin || (latinText && similar)) && (similar || leet)) mendWord(codes, start, end);
+    start = end + 1;
+  }
+}
+
+/** An address of e-mail is no word with an `a` in it. */
+const ADDRESS = /^[^@]+@[^@]+\.[^@]+$/;
+
+function mendWord(codes: Uint16Array, start: number, end: number): void {
+  const word = codes.subarray(start, end);
+  if (word.includes(AT) && ADDRESS.test(textOf(word))) return;
+  for (let i = start; i < end; i++) {
+    const code = codes[i]!;
+    const inside = i > start && i < end - 1;
+    codes[i] = LOOKALIKES.get(code) ?? (code !== EXCLAMATION || inside ? leetIn(codes, i, start, end) : code);
   }
 }
 
 /** Is it written in Latin letters, but for some that look like them? */
-function isLatin(letters: readonly string[]): boolean {
+function isLatin({ codes, length }: Letters): boolean {
   let latin = 0;
   let other = 0;
-  for (const letter of letters) {
-    if (letter >= 'a' && letter <= 'z') latin++;
-    else if (letter > '\u0370' && LOOKALIKES[letter] === undefined && LETTER.test(letter)) other++;
+  for (let i = 0; i < length; i++) {
+    const code = codes[i]!;
+    if (code >= 97 && code <= 122) latin++;
+    else if (code > 0x370 && isLetter(code) && !LOOKALIKES.has(code)) other++;
   }
   return latin > 4 * other;
 }
 
-function isSpace(letter: string): boolean {
-  return letter === ' ' || letter === WIDE;
+function isSpace(code: number): boolean {
+  return code === SPACE || code === NEW_LINE;
+}
+
+function isLetter(code: number | undefined): boolean {
+  return code !== undefined && (isLetterCode(code) || isSpaceless(code));
 }
 
 /** A digit stands for a letter if letters stand beside it. */
-function leetIn(letters: readonly string[], i: number, start: number, end: number): string {
-  const letter = letters[i]!;
-  const meant = LEET[letter];
-  if (meant === undefined) return letter;
-  const beside = (at: number) => at >= start && at < end && /\p{L}/u.test(letters[at]!);
-  return beside(i - 1) || beside(i + 1) ? meant : letter;
+function leetIn(codes: Uint16Array, i: number, start: number, end: number): number {
+  const code = codes[i]!;
+  const meant = code < 128 ? LEET[code]! : 0;
+  if (meant === 0) return code;
+  return (i > start && isLetter(codes[i - 1])) || (i + 1 < end && isLetter(codes[i + 1])) ? meant : code;
 }
 
-/**
- * `i g n o r e` and `i-g-n-o-r-e` are one word. Two or more spaces, or another sign, end it. It takes five letters to tell
- * that a text is spelled, for shorter rows are initials, options and sums; then its short words are put together as well.
- */
-function joinSpelled({ letters, starts, ends }: Builder): Builder {
-  const joined = new Builder();
-  const rows = spelledRows(letters);
-  const spelled = rows.some(([first, last]) => last - first >= 8);
+type Row = readonly [first: number, last: number];
+
+/** `i g n o r e` and `i-g-n-o-r-e` are one word. Two or more spaces, or another sign, end it. */
+function joinSpelled({ codes, starts, ends, length }: Letters, rows: readonly Row[]): Letters {
+  const joined = new Letters(length);
   let next = 0;
-  for (let at = 0; at < letters.length; at++) {
+  for (let at = 0; at < length; at++) {
     const row = rows[next];
     if (row?.[0] !== at) {
-      joined.push(letters[at] === WIDE ? ' ' : letters[at]!, starts[at]!, ends[at]!);
+      joined.push(codes[at]!, starts[at]!, ends[at]!);
       continue;
     }
     next++;
-    if (!spelled) {
-      joined.push(letters[at]!, starts[at]!, ends[at]!);
-      continue;
-    }
-    for (let i = at; i <= row[1]; i += 2) joined.push(letters[i]!, starts[i]!, ends[i]!);
+    for (let i = at; i <= row[1]; i += 2) joined.push(codes[i]!, starts[i]!, ends[i]!);
     at = row[1];
   }
   return joined;
 }
 
 /** Where single letters with one sign between them begin and end. */
-function spelledRows(letters: readonly string[]): (readonly [number, number])[] {
-  const rows: (readonly [number, number])[] = [];
-  const isLetter = (at: number) => LETTER.test(letters[at] ?? '');
-  for (let at = 0; at < letters.length; at++) {
-    const sign = letters[at + 1];
-    if (sign === undefined || !SEPARATORS.has(sign) || !isLetter(at) || isLetter(at - 1)) continue;
+function spelledRows({ codes, length }: Letters): Row[] {
+  const rows: Row[] = [];
+  const letterAt = (at: number) => at >= 0 && at < length && isLetter(codes[at]);
+  for (let at = 0; at + 2 < length; at++) {
+    const sign = codes[at + 1]!;
+    if (sign > 126 || !SEPARATORS[sign] || !letterAt(at) || letterAt(at - 1)) continue;
     let last = at;
-    while (letters[last + 1] === sign && isLetter(last + 2) && !isLetter(last + 3)) last += 2;
+    while (codes[last + 1] === sign && letterAt(last + 2) && !letterAt(last + 3)) last += 2;
     if (last === at) continue;
     rows.push([at, last]);
     at = last;
@@ -209,5 +261,6 @@ function spelledRows(letters: readonly string[]): (readonly [number, number])[] 
   return rows;
 }
 
-const LETTER = /^\p{L}$/u;
-const SEPARATORS = new Set([' ', '-', '.', '_', '*']);
+const SEPARATORS: readonly boolean[] = Array.from({ length: 127 }, (_, code) =>
+  ' -._*~|/'.includes(String.fromCharCode(code)),
+);
