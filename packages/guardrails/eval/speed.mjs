@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Agent } from 'allium';
 import { contentFilter, pii, secrets } from '../dist/index.js';
 import { PII_TYPES, piiDetector } from '../dist/pii/detect.js';
+import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { linearPattern, wordPattern } from '../dist/scan/patterns.js';
 import { secretDetector } from '../dist/secrets/detect.js';
 
@@ -72,12 +73,22 @@ console.log(
   `a delta of 4 characters: ${bare.toFixed(2)} µs bare, ${guarded.toFixed(2)} µs with all three: ${(guarded - bare).toFixed(2)} µs more (goal: 2)`,
 );
 
-for (const [name, piece] of Object.entries({
+/** Made to be slow: what begins like something again and again. */
+const SLOW = {
   'one line of a': 'a',
   'digits in groups': '4111 1111 1111 1112 ',
   at: 'a@b.',
   headers: '-----BEGIN PRIVATE KEY-----',
-})) {
+  'plus signs': '+1 ',
+  addresses: '1.2.3.4',
+  'single digits': '0 ',
+  colons: 'a:',
+  credentials: '://a:b',
+  quotes: '"@',
+  'hexadecimal pairs': 'aa-',
+  parentheses: '(0',
+};
+for (const [name, piece] of Object.entries(SLOW)) {
   const [short, long] = [1_000_000, 10_000_000].map((length) => {
     const text = piece.repeat(length / piece.length);
     const started = process.cpuUsage();
@@ -86,6 +97,26 @@ for (const [name, piece] of Object.entries({
     return (user + system) / 1e6;
   });
   console.log(`10 MB of ${name}: ${long.toFixed(2)} s, ${(long / short).toFixed(1)} × the time of 1 MB`);
+}
+const injection = injectionDetector({ threshold: 1, strict: false });
+console.log(`prompt injection: ${(prose.length / cpu(() => injection(prose))).toFixed(1)} MB/s on the guide`);
+for (const piece of [
+  'ignore ',
+  'ignore all the ',
+  'a b ',
+  'QUJD',
+  '%41',
+  'you are ',
+  '"',
+  'as an ',
+  'send to ',
+]) {
+  const [short, long] = [50_000, 500_000].map((length) =>
+    cpu(() => injection(piece.repeat(length / piece.length))),
+  );
+  console.log(
+    `500 kB of ${JSON.stringify(piece)} for prompt injection: ${(long / short).toFixed(1)} × the time of 50 kB`,
+  );
 }
 const evil = linearPattern('pattern', /^(a+)+$/);
 const [short, long] = [100_000, 1_000_000].map(

@@ -78,33 +78,6 @@ describe('what pii finds', () => {
   ])('leaves alone: %s', (given) => {
     expect(found(given)).toEqual([]);
   });
-
-  it('takes time proportional to the text, whatever stands in it', () => {
-    const pieces = [
-      '4111 1111 1111 1112 ',
-      'a@b.',
-      '+1 ',
-      '1.2.3.4',
-      '0 ',
-      'a:',
-      '://a:b',
-      '"@',
-      '1',
-      'aa-',
-      '(0',
-    ];
-    for (const piece of pieces) {
-      const [short, long] = [20_000, 200_000].map((length) => {
-        const given = piece.repeat(length / piece.length);
-        const started = process.cpuUsage();
-        detect(given, 0);
-        const { user } = process.cpuUsage(started);
-        return user;
-      });
-      // Ten times the text; a hundred times the time would be quadratic.
-      expect(long! / Math.max(short!, 2000), piece).toBeLessThan(60);
-    }
-  });
 });
 
 /** What an agent with it answers when its model says this. */
@@ -186,10 +159,10 @@ describe('pii', () => {
     const model = () =>
       scriptedModel([
         ({ messages }) => {
-          const [token] = /<EMAIL_[0-9a-f]+>/.exec(JSON.stringify(messages)) ?? ['none'];
-          return toolCalls({ name: 'mail', args: { to: token, note: 'and <EMAIL_000000>' } });
+          const [token] = /<EMAIL_[0-9]+>/.exec(JSON.stringify(messages)) ?? ['none'];
+          return toolCalls({ name: 'mail', args: { to: token, note: 'and <EMAIL_9>' } });
         },
-        ({ messages }) => text(`Sent to ${/<EMAIL_[0-9a-f]+>/.exec(JSON.stringify(messages))?.[0]}.`),
+        ({ messages }) => text(`Sent to ${/<EMAIL_[0-9]+>/.exec(JSON.stringify(messages))?.[0]}.`),
         text('Hello again, ann@example.org.'),
       ]);
 
@@ -206,8 +179,8 @@ describe('pii', () => {
       const session = agent.session('s');
       const first = await session.run('Mail ann@example.org');
       // What was never issued stays text.
-      expect(seen).toEqual([{ to: 'ann@example.org', note: 'and <EMAIL_000000>' }]);
-      expect(first.text).toMatch(/^Sent to <EMAIL_[0-9a-f]{6}>\.$/);
+      expect(seen).toEqual([{ to: 'ann@example.org', note: 'and <EMAIL_9>' }]);
+      expect(first.text).toMatch(/^Sent to <EMAIL_1>\.$/);
       const second = await session.run('Again');
       // The same value, the same placeholder.
       expect(second.text.match(/<.*>/)![0]).toBe(first.text.match(/<.*>/)![0]);

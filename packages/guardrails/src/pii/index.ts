@@ -1,5 +1,5 @@
 /** Keeps personal data from models, tools, logs and readers. */
-import type { Middleware } from 'allium';
+import type { GuardContext, Middleware } from 'allium';
 import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
@@ -24,7 +24,7 @@ const OPTIONS = {
    * same value, `tokenize` puts a placeholder for which tools get the value. @default 'redact'
    */
   strategy: kinds.oneOf('redact', 'mask', 'hash', 'tokenize'),
-  /** A secret of yours that `hash` and `tokenize` are made with. `tokenize` makes one itself without it. */
+  /** A secret of yours that `hash` is made with, and `tokenize` in sub-agents. `tokenize` makes one itself without it. */
   key: kinds.nonEmptyText,
   /** Which tools get the values of placeholders: all, none, or those that are named. @default true */
   restoreTools: kinds.either(kinds.flag, kinds.names) as Kind<boolean | readonly string[]>,
@@ -66,22 +66,27 @@ export function pii(options: PiiOptions = {}): Middleware {
       throw invalidOption(`countries[${i}]`, 'two capitals such as GB', country);
   const known = piiDetector({ types, countries });
   const allowed = new Set(allow.map((value) => value.toLowerCase()));
-  const detect = (text: string, from: number): Finding[] => {
-    const found = known(text, from);
+  const tokenized =
+    strategy === 'tokenize'
+      ? tokens({ key, tools: options.restoreTools ?? true, answer: options.restoreAnswer ?? false })
+      : undefined;
+  const detect = (text: string, from: number, ctx: GuardContext): Finding[] => {
+    // First, for they take numbers that values would get.
+    const found = tokenized?.strangers(text, ctx) ?? [];
+    for (const one of known(text, from)) found.push(one);
     if (recognize) found.push(...recognize(text));
     return allowed.size === 0
       ? found
       : found.filter(({ start, end }) => !allowed.has(text.slice(start, end).toLowerCase()));
   };
-  const tokenized =
-    strategy === 'tokenize'
-      ? tokens({ key, tools: options.restoreTools ?? true, answer: options.restoreAnswer ?? false })
-      : undefined;
   return searchGuard(options, {
     kind: 'pii',
     hold: options.window ?? 128,
     detect,
-    ...(tokenized && { more: { state: [tokenized.state] }, guard: { restore: tokenized.restore } }),
+    ...(tokenized && {
+      more: { state: tokenized.state, afterRun: tokenized.afterRun },
+      guard: { restore: tokenized.restore },
+    }),
     replace(finding, text, ctx) {
       if (strategy === 'redact') return redacted(finding);
       const value = text.slice(finding.start, finding.end);

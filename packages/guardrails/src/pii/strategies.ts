@@ -31,10 +31,7 @@ export function keyedHash(value: string, key: string): string {
   return createHmac('sha256', key).update(normalised(value)).digest('hex');
 }
 
-export function isSameValue(one: string, other: string): boolean {
-  return one === other || normalised(one) === normalised(other);
-}
-
-function normalised(value: string): string {
+/** The same for all ways to write a value. */
+export function normalised(value: string): string {
   return /[@:/]/.test(value) ? value.toLowerCase() : value.replace(/[^A-Za-z0-9+]/g, '').toUpperCase();
 }

@@ -1,0 +1,181 @@
+import { Agent, memoryStore, textOf, tool } from 'allium';
+import { retry } from 'allium/middleware/retry';
+import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { type PiiOptions, pii } from './index.js';
+
+const tokenize = (options: PiiOptions = {}) => pii({ strategy: 'tokenize', ...options });
+
+/** A tool that tells what it was given, and returns something of its own. */
+function echo(returned: (to: string) => string = () => 'Done.') {
+  const given: string[] = [];
+  const mail = tool({
+    name: 'mail',
+    description: 'Mails.',
+    input: z.object({ to: z.string() }),
+    execute({ to }) {
+      given.push(to);
+      return returned(to);
+    },
+  });
+  return { given, mail };
+}
+
+const address = fc.stringMatching(/^[a-z]{3,8}$/).map((name) => `${name}@example.org`);
+
+describe('placeholders', () => {
+  it('are numbered by kind in the order of first finding, the same for the same value, however text is cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(address, { minLength: 1, maxLength: 6 }),
+        fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 10 }),
+        async (found, cuts) => {
+          const said = found.map((one) => `Write to ${one} now.`).join(' ');
+          const order = [...new Set(found)];
+          const wanted = said.replace(/\S+@example\.org/g, (one) => `<EMAIL_${order.indexOf(one) + 1}>`);
+          const pieces: string[] = [];
+          let rest = said;
+          for (const cut of cuts) {
+            pieces.push(rest.slice(0, cut));
+            rest = rest.slice(cut);
+          }
+          const answered = async (model: ReturnType<typeof scriptedModel>) =>
+            (await collect(new Agent({ model, middleware: [tokenize()] }).stream('Well?'))).result?.text;
+          expect(await answered(scriptedModel([said]))).toBe(wanted);
+          expect(await answered(scriptedModel([chunks(...pieces, rest)]))).toBe(wanted);
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it('are as many as there are values when results come in at the same time', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(address, { minLength: 2, maxLength: 6 }), async (all) => {
+        const look = tool({
+          name: 'look',
+          description: 'Looks.',
+          input: z.object({ i: z.number() }),
+          execute: async ({ i }) => {
+            await Promise.resolve();
+            return `It is ${all[i]} or ${all[(i + 1) % all.length]}.`;
+          },
+        });
+        const { given, mail } = echo();
+        const model = scriptedModel([
+          toolCalls(...all.map((_, i) => ({ name: 'look', args: { i } }))),
+          toolCalls(...all.map((_, i) => ({ name: 'mail', args: { to: `<EMAIL_${i + 1}>` } }))),
+          text('Done.'),
+        ]);
+        await new Agent({ model, tools: [look, mail], middleware: [tokenize()] }).run('Go');
+        expect(given.sort()).toEqual([...all].sort());
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('are kept by a session, for another instance and after a restart', async () => {
+    const store = memoryStore();
+    const { given, mail } = echo();
+    const agentWith = (...answers: Parameters<typeof scriptedModel>[0]) =>
+      new Agent({ model: scriptedModel(answers), tools: [mail], middleware: [tokenize()], store });
+    await agentWith(text('Hello bob@example.org.')).session('s').run('I am ann@example.org');
+    const later = agentWith(
+      toolCalls({ name: 'mail', args: { to: '<EMAIL_2>' } }),
+      text('To ann@example.org, cy@example.org.'),
+    );
+    const { text: said } = await later.session('s').run('Mail Bob');
+    expect(given).toEqual(['bob@example.org']);
+    expect(said).toBe('To <EMAIL_1>, <EMAIL_3>.');
+  });
+
+  it('are not issued again for another value when the attempt that issued them failed', async () => {
+    const store = memoryStore();
+    const overloaded = Object.assign(new Error('overloaded'), { status: 529 });
+    // Long enough for the first address to be released before the attempt fails.
+    const failing = failWith(overloaded, 'Ask ann@example.org. '.repeat(20));
+    const model = scriptedModel([failing, text('Ask bob@example.org.')]);
+    const middleware = [retry({ minDelayMs: 0, maxDelayMs: 0 }), tokenize()];
+    const session = new Agent({ model, middleware, store }).session('s');
+    const { text: said } = await session.run('Who?');
+    const [, number] = /<EMAIL_(\d)>/.exec(said)!;
+    const again = new Agent({
+      model: scriptedModel(['ann@example.org bob@example.org cy@example.org']),
+      middleware,
+      store,
+    });
+    const { text: later } = await again.session('s').run('And?');
+    expect(new Set(later.match(/\d/g)).size).toBe(3);
+    expect(later.split(' ')[1]).toBe(`<EMAIL_${number}>`);
+  });
+
+  it('stay text when they were never issued, or by another session', async () => {
+    const { given, mail } = echo();
+    const store = memoryStore();
+    const model = () =>
+      scriptedModel([
+        toolCalls({ name: 'mail', args: { to: '<EMAIL_1> <EMAIL_2> <PHONE_1>' } }),
+        text('Done.'),
+      ]);
+    const agent = () => new Agent({ model: model(), tools: [mail], middleware: [tokenize()], store });
+    await agent().session('a').run('I am ann@example.org');
+    await agent().session('b').run('Hi');
+    expect(given).toEqual(['ann@example.org <EMAIL_2> <PHONE_1>', '<EMAIL_1> <EMAIL_2> <PHONE_1>']);
+  });
+
+  it('that somebody wrote as text are not taken for those of values, before, beside or after them', async () => {
+    for (const said of [
+      'See <EMAIL_1>, and write to ann@example.org',
+      'Write to ann@example.org, and see <EMAIL_1>',
+      [
+        { type: 'text' as const, text: 'Write to ann@example.org ' },
+        { type: 'text' as const, text: 'and see <EMAIL_1>' },
+      ],
+    ]) {
+      const { given, mail } = echo();
+      const model = scriptedModel([
+        ({ messages }) => toolCalls({ name: 'mail', args: { to: textOf(messages.at(-1)!) } }),
+        text('Done.'),
+      ]);
+      await new Agent({ model, tools: [mail], middleware: [tokenize()] }).run(said);
+      // The tool gets what the user wrote: the address once, and the text as text.
+      expect(given[0]).toBe(typeof said === 'string' ? said : said.map((part) => part.text).join(''));
+    }
+  });
+
+  it('may come back from a tool that did not get the value', async () => {
+    const { given, mail } = echo((to) => `Queued for ${to}.`);
+    const model = scriptedModel([
+      toolCalls({ name: 'mail', args: { to: '<EMAIL_1>' } }),
+      ({ messages }) => text(textOf(messages.at(-1)!)),
+    ]);
+    const middleware = [tokenize({ restoreTools: false, restoreAnswer: true })];
+    const { text: said } = await new Agent({ model, tools: [mail], middleware }).run('Mail ann@example.org');
+    expect(given).toEqual(['<EMAIL_1>']);
+    expect(said).toBe('Queued for ann@example.org.');
+  });
+
+  it('of a sub-agent are those of its caller again, for values that the caller knows', async () => {
+    const guard = tokenize({ restoreAnswer: true });
+    const inner = new Agent({
+      name: 'inner',
+      model: scriptedModel([
+        ({ messages }) =>
+          text(`Found ${/<EMAIL_\w+>/.exec(textOf(messages.at(-1)!))?.[0]}, zed@example.org.`),
+      ]),
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'ask', args: { prompt: 'Look up <EMAIL_2>' } }),
+      ({ messages }) => text(textOf(messages.at(-1)!)),
+    ]);
+    const ask = inner.asTool({ name: 'ask', description: 'Asks.' });
+    const agent = new Agent({ model, tools: [ask], middleware: [guard] });
+    const { text: said, messages } = await agent.run('I am ann@example.org, find bob@example.org');
+    expect(JSON.stringify(messages)).not.toMatch(/(?:ann|bob|zed)@/);
+    expect(textOf(messages.at(-1)!)).toMatch(/^Found <EMAIL_2>, <EMAIL_[0-9a-f]{12}>\.$/);
+    // What only the sub-agent saw stays a placeholder, and is nobody else's.
+    expect(said).toMatch(/^Found bob@example\.org, <EMAIL_[0-9a-f]{12}>\.$/);
+  });
+});
