@@ -80,8 +80,22 @@ export function injectionDetector({
 }: InjectionDetectorOptions): (text: string) => Injection[] {
   return (text) => {
     const found: Injection[] = [];
-    for (const reading of readingsOf(text)) found.push(...passages(reading, text, threshold, strict));
+    for (const reading of readingsOf(text))
+      for (const one of passages(reading, text, threshold, strict)) {
+        // Read in two ways, it is still one.
+        const same = found.findIndex(({ start, end }) => start < one.end && one.start < end);
+        if (same === -1) found.push(one);
+        else found[same] = widest(found[same]!, one);
+      }
     return found;
+  };
+}
+
+function widest(one: Injection, other: Injection): Injection {
+  return {
+    ...(other.score > one.score ? other : one),
+    start: Math.min(one.start, other.start),
+    end: Math.max(one.end, other.end),
   };
 }
 
