@@ -10,7 +10,7 @@ import { alliumFolder } from './repository.mjs';
 
 /** Name of a folder in `kernel/` → what lives there. The order is that of the arrows. */
 export const rooms = {
-  agent: 'what users hold: agent, session, explain, sub-agents, the standalone pipeline',
+  agent: 'what users hold: agent, session, explain, sub-agents',
   run: 'one run from start to end, and the loop',
   tools: 'a batch of calls: resolve, validate, ask, execute, record',
   model: 'one model call: request, attempt, stream, answer',

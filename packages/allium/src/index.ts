@@ -3,7 +3,6 @@ export { Agent } from './kernel/agent/agent.js';
 export type { AgentOptions } from './kernel/agent/agent-options.js';
 export type { AsToolOptions } from './kernel/agent/agent-tool.js';
 export type { Explanation } from './kernel/agent/explain.js';
-export { type Pipeline, type PipelineLayer, pipeline } from './kernel/agent/pipeline.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
 export type { ForkOptions, Session, SessionOptions } from './kernel/agent/session.js';
 export type { RunStream } from './kernel/events/event-stream.js';
@@ -136,5 +135,6 @@ export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/t
 export { toolOutput } from './kernel/protocol/tool-output.js';
 export { type Hazard, TRAITS } from './kernel/protocol/traits.js';
 export { runResult } from './kernel/run/run-result.js';
+export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { isTransient } from './kit/transient.js';

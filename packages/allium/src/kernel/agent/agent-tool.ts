@@ -9,7 +9,8 @@ import type { StandardSchema } from '../messages/standard-schema.js';
 import { agentTags } from '../protocol/child-tags.js';
 import { type Tool, type ToolOptions, tool } from '../protocol/tool.js';
 import type { Agent } from './agent.js';
-import { childResult, forward, runChild } from './child-run.js';
+import { childResult, forward } from './child-result.js';
+import { runChild } from './child-run.js';
 
 export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   extends Pick<

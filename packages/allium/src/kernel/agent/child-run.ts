@@ -11,7 +11,6 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../lib/errors.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../messages/messages.js';
-import { type ToolResult, toolResult } from '../messages/tool-result.js';
 import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
@@ -32,19 +31,8 @@ import { childId, endRun, placeOf } from '../tools/end-children.js';
 import type { ToolBatch } from '../tools/tool-batch.js';
 import type { Call } from '../tools/tool-call.js';
 import type { Agent } from './agent.js';
+import type { ChildOutcome } from './child-result.js';
 import { Session } from './session.js';
-
-/** How the run of a child ended. */
-export interface ChildOutcome {
-  readonly agent: Agent;
-  /** The id of its session. */
-  readonly sessionId: string;
-  readonly status: Exclude<RunStatus, 'suspended'>;
-  readonly stop: Stop;
-  readonly text: string;
-  /** What it failed with, if it did so in this process. */
-  readonly error?: unknown;
-}
 
 /** Which agent to run inside a tool call, and with what. */
 export interface ChildRun {
@@ -90,54 +78,6 @@ export async function runChild(ctx: PublicToolContext, child: ChildRun): Promise
 
 function isFailure(status: RunStatus | undefined): boolean {
   return status === 'error' || status === 'aborted';
-}
-
-/** The result of a tool call that ran a child: its answer or what went wrong, with its session and text in `details`. */
-export function childResult(outcome: ChildOutcome, events?: readonly unknown[]): ToolResult {
-  const { agent, sessionId: agentId, status, stop, text } = outcome;
-  const why = stop.message ?? stop.reason;
-  const error =
-    status === 'done'
-      ? undefined
-      : `Sub-agent "${agent.name}" ${HOW[status]} (${status === 'stopped' ? stop.reason : status}): ${why}`;
-  const last = error && text ? `\nIts last answer was: ${text}` : '';
-  const details = deepFreeze({
-    agentId,
-    text,
-    ...(events && { events }),
-    ...(error !== undefined && { error }),
-  });
-  if (outcome.error !== undefined) failures.set(details, outcome.error);
-  return toolResult({
-    content: error === undefined ? text || '(no output)' : error + last,
-    isError: error !== undefined,
-    details,
-  });
-}
-
-/** By the details of the result, which copies of it share. */
-const failures = new WeakMap<object, unknown>();
-
-/** What the sub-agent failed with that this is the result of; undefined for any other result. */
-export function childFailure({ details }: Pick<ToolResult, 'details'>): unknown {
-  return typeof details === 'object' && details !== null ? failures.get(details) : undefined;
-}
-
-const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelled' } as const;
-
-/**
- * Puts an event of a child into the parent's stream, as an update of the call. Deltas of messages are left out: the whole
- * message follows.
- */
-export function forward(ctx: PublicToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
-  if (event.type === 'message_update' || event.type === 'message_reset') return;
-  // Only those who watch the child get the error object; further out its message is enough.
-  if (event.type === 'tool_execution_end' && event.error !== undefined) {
-    const { error: _, ...told } = event;
-    return forward(ctx, told, sessionId);
-  }
-  const own = internal(ctx);
-  return own._of._owner.update(own, event.type, { agentId: sessionId, event }, true);
 }
 
 /** One child of one call. */

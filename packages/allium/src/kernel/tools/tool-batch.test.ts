@@ -2,61 +2,25 @@
 import {
   Agent,
   assistantMessage,
-  defineState,
   type Middleware,
   memoryStore,
   type Tool,
-  type ToolContext,
-  textOf,
   tool,
   toolCallsOf,
   toolResult,
 } from 'allium';
-import { chunks, fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
+import { chunks, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import {
   breakingStore,
-  deferred,
   expectValidHistory,
   settle,
   transcript,
   watch,
   watched,
 } from '../../../../../test/run-checks.js';
-
-type Execute = (args: { n?: number }, ctx: ToolContext) => unknown;
-const make = (name: string, execute: Execute, options: Partial<Tool> = {}): Tool =>
-  tool({
-    name,
-    description: '',
-    input: z.object({ n: z.number().optional() }),
-    execute,
-    ...(options as object),
-  });
-const calls = (...names: string[]) =>
-  toolCalls(...names.map((name, n) => ({ name, args: { n }, id: `c${n}` })));
-const results = (messages: readonly { role: string; content: readonly { type: string }[] }[]) =>
-  messages.filter(({ role }) => role === 'tool').map(textOf);
-
-/** Tools that wait until they are let go, and a record of who runs when. */
-function gates() {
-  const open = new Map<number, ReturnType<typeof deferred<void>>>();
-  const log: string[] = [];
-  const execute: Execute = async ({ n = 0 }) => {
-    log.push(`+${n}`);
-    const gate = deferred();
-    open.set(n, gate);
-    await gate.promise;
-    log.push(`-${n}`);
-    return `r${n}`;
-  };
-  const release = async (n: number) => {
-    open.get(n)!.resolve();
-    await settle();
-  };
-  return { execute, log, release };
-}
+import { calls, gates, make, results } from '../../../../../test/tool-batch-setup.js';
 
 describe('tool batches', () => {
   it('run in parallel by default, with results in call order', async () => {
@@ -275,238 +239,6 @@ describe('idempotency keys', () => {
     await agent.run('go');
     await agent.run('go');
     expect(keys.size).toBe(6);
-  });
-});
-
-describe('timeouts and aborts', () => {
-  it('cancel a tool through its signal when its time is over, and drop what comes later', async () => {
-    const clock = fakeClock();
-    const late = deferred<string>();
-    let signal: AbortSignal | undefined;
-    const slow = make(
-      'slow',
-      (_, ctx) => {
-        signal = ctx.signal;
-        return late.promise;
-      },
-      { timeoutMs: 100 },
-    );
-    const agent = new Agent({
-      model: scriptedModel([calls('slow', 'fast'), 'end']),
-      tools: [slow, make('fast', () => 'fast')],
-      clock,
-    });
-    const running = watched(agent, 'go');
-    await clock.advance(99);
-    expect(signal?.aborted).toBe(false);
-    await clock.advance(1);
-    expect(signal?.aborted).toBe(true);
-    const { result } = await running;
-    late.resolve('too late');
-    await settle();
-    expect(results(result.messages)).toEqual(['"slow" failed: "slow" did not finish within 100 ms.', 'fast']);
-    expect(clock.pending).toBe(0);
-  });
-
-  it('clear the timer of a tool that is in time', async () => {
-    const clock = fakeClock();
-    const agent = new Agent({
-      model: scriptedModel([calls('quick'), 'end']),
-      tools: [make('quick', async () => 'in time', { timeoutMs: 100 })],
-      clock,
-    });
-    expect(results((await watched(agent, 'go')).result.messages)).toEqual(['in time']);
-    expect(clock.pending).toBe(0);
-  });
-
-  it('do not count the time of a person the tool asks, as none is counted where the run suspends', async () => {
-    const clock = fakeClock();
-    const answer = deferred();
-    const asks = make(
-      'asks',
-      async (_, ctx) => {
-        await ctx.suspend({ title: 'May I?' });
-        return new Promise(() => {});
-      },
-      { timeoutMs: 100 },
-    );
-    const agent = new Agent({
-      model: scriptedModel([calls('asks'), 'end']),
-      tools: [asks],
-      clock,
-      onRequest: () => answer.promise.then(() => ({ type: 'approve' })),
-    });
-    const running = watched(agent, 'go');
-    await clock.advance(5000);
-    answer.resolve();
-    await clock.advance(99);
-    expect(clock.pending).toBe(1);
-    await clock.advance(1);
-    expect(results((await running).result.messages)).toEqual([
-      '"asks" failed: "asks" did not finish within 100 ms.',
-    ]);
-    expect(clock.pending).toBe(0);
-  });
-
-  it('are not looked at all the time while a person is asked', async () => {
-    const clock = fakeClock();
-    let timers = 0;
-    const setTimer: typeof clock.setTimer = (fn, ms) => {
-      timers++;
-      return clock.setTimer(fn, ms);
-    };
-    const answer = deferred();
-    const asks = make(
-      'asks',
-      async (_, ctx) => {
-        await new Promise<void>((resolve) => clock.setTimer(resolve, 99));
-        await ctx.suspend({ title: 'May I?' });
-        return 'done';
-      },
-      { timeoutMs: 100 },
-    );
-    const agent = new Agent({
-      model: scriptedModel([calls('asks'), 'end']),
-      tools: [asks],
-      clock: { now: clock.now, setTimer },
-      limits: { timeoutMs: 100 },
-      onRequest: () => answer.promise.then(() => ({ type: 'approve' })),
-    });
-    const running = agent.run('go');
-    await clock.advance(99 + 10_000);
-    answer.resolve();
-    expect(results((await running).messages)).toEqual(['done']);
-    expect(timers).toBeLessThan(500);
-  });
-
-  it('take the time a layer gives', async () => {
-    const clock = fakeClock();
-    const layer: Middleware = {
-      beforeTool: (ctx) => {
-        ctx.timeoutMs = 5;
-      },
-    };
-    const agent = new Agent({
-      model: scriptedModel([calls('never'), 'end']),
-      tools: [make('never', () => new Promise(() => {}))],
-      clock,
-      middleware: [layer],
-    });
-    const running = watched(agent, 'go');
-    await clock.advance(5);
-    expect(results((await running).result.messages)).toEqual([
-      '"never" failed: "never" did not finish within 5 ms.',
-    ]);
-  });
-
-  it('show no update of a call that has ended', async () => {
-    const clock = fakeClock();
-    let update: ((text: string) => void) | undefined;
-    const slow = make(
-      'slow',
-      (_, ctx) => {
-        update = (said) => ctx.update(said);
-        void ctx.update('working', { percent: 1 });
-        return new Promise(() => {});
-      },
-      { timeoutMs: 10 },
-    );
-    const agent = new Agent({ model: scriptedModel([calls('slow'), 'end']), tools: [slow], clock });
-    const running = watched(agent, 'go');
-    await clock.advance(10);
-    update!('late');
-    const { events } = await running;
-    expect(events.filter(({ type }) => type === 'tool_execution_update')).toMatchObject([
-      { update: [{ text: 'working' }], details: { percent: 1 } },
-    ]);
-  });
-
-  it('keep ctx.signal aborted for a tool that polls it later; the hooks around it do not find the time up', async () => {
-    const clock = fakeClock();
-    let held: ToolContext | undefined;
-    const slow = make(
-      'slow',
-      (_, ctx) => {
-        held = ctx;
-        return new Promise(() => {});
-      },
-      { timeoutMs: 10 },
-    );
-    const heard: boolean[] = [];
-    const agent = new Agent({
-      model: scriptedModel([calls('slow'), 'end']),
-      tools: [slow],
-      clock,
-      middleware: [{ afterToolCall: (ctx) => void heard.push(ctx.signal.aborted) }],
-    });
-    const running = watched(agent, 'go');
-    await clock.advance(10);
-    await running;
-    expect(held!.signal.aborted).toBe(true);
-    expect(heard).toEqual([false]);
-  });
-
-  it('leave nothing of the attempt that was too slow: no update, no state, no question, no stop', async () => {
-    const clock = fakeClock();
-    const cell = defineState<readonly string[]>({ name: 'said', scope: 'session', initial: [] });
-    const attempts: ToolContext[] = [];
-    const second = deferred<string>();
-    const slow = make(
-      'slow',
-      (_, ctx) => {
-        attempts.push(ctx);
-        ctx.state.update(cell, (said) => [...said, `attempt ${attempts.length}`]);
-        return attempts.length === 1 ? new Promise(() => {}) : second.promise;
-      },
-      { timeoutMs: 10 },
-    );
-    const retry: Middleware = { name: 'again', state: [cell], onError: () => 'retry' };
-    const agent = new Agent({
-      model: scriptedModel([calls('slow'), 'end']),
-      tools: [slow],
-      clock,
-      middleware: [retry],
-    });
-    const running = watched(agent, 'go');
-    await clock.advance(10);
-    const [dead] = attempts;
-    void dead!.update('late');
-    dead!.state.update(cell, (said) => [...said, 'late']);
-    await expect(dead!.suspend({ title: 'Late?' })).rejects.toMatchObject({ code: 'TOOL_TIMEOUT' });
-    expect(() => dead!.stop('stopped', 'late')).toThrow('late');
-    second.resolve('in time');
-    const { result, events } = await running;
-    expect(result.status).toBe('done');
-    expect(results(result.messages)).toEqual(['in time']);
-    expect(events.filter(({ type }) => type === 'tool_execution_update')).toEqual([]);
-    expect(events.filter(({ type }) => type === 'state_change')).toMatchObject([{ value: ['attempt 2'] }]);
-  });
-
-  it('keep what a tool wrote that was in time, for the layers around it as well', async () => {
-    const clock = fakeClock();
-    const cell = defineState({ name: 'count', scope: 'session', initial: 0 });
-    const quick = make(
-      'quick',
-      async (_, ctx) => {
-        ctx.state.update(cell, (count) => count + 1);
-        ctx.metadata.note = 'of the tool';
-        if (ctx.toolCall.id === 'c1') throw new Error('broken');
-        return 'in time';
-      },
-      { timeoutMs: 10 },
-    );
-    const seen: unknown[] = [];
-    const layer: Middleware = { state: [cell], afterTool: (ctx) => void seen.push(ctx.metadata.note) };
-    const agent = new Agent({
-      model: scriptedModel([calls('quick', 'quick'), 'end']),
-      tools: [quick],
-      clock,
-      middleware: [layer],
-    });
-    const { events } = await watched(agent, 'go');
-    expect(seen).toEqual(['of the tool']);
-    // The second call failed by itself: what it wrote counts as it does for a tool without a limit.
-    expect(events.filter(({ type }) => type === 'state_change')).toMatchObject([{ value: 1 }, { value: 2 }]);
   });
 });
 

@@ -1,8 +1,9 @@
 /** The onion on its own: wraps anything that has a context, outside any agent. */
-import { AlliumError, shown } from '../lib/errors.js';
-import * as kinds from '../lib/kinds.js';
-import { checkValue } from '../lib/shapes.js';
-import type { Middleware, MiddlewareList } from '../protocol/middleware.js';
+
+import { AlliumError, shown } from '../kernel/lib/errors.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { checkValue } from '../kernel/lib/shapes.js';
+import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
 
 /** A layer of a pipeline: a function, any object with `process`, or (inside an agent only) any other middleware. */
 export type PipelineLayer<C> = PipelineFunction<C> | PipelineObject<C> | Pipeline<C>;
@@ -27,6 +28,7 @@ export interface Pipeline<C> {
  * const timed = pipeline([async (ctx, next) => { const t = Date.now(); await next(); ctx.ms = Date.now() - t; }]);
  * await timed.execute({ ms: 0 }, async () => { await work(); });
  */
+// biome-ignore lint/suspicious/noExplicitAny: layers that are written in place read any field of their context.
 export function pipeline<C = any>(layers: readonly PipelineLayer<C>[]): Pipeline<C> {
   if (!Array.isArray(layers))
     throw new AlliumError('INVALID_MIDDLEWARE', `Expected a list of layers, got ${shown(layers)}.`);
@@ -92,7 +94,7 @@ async function goIn<C>(
   if (forgotten) throw wrong('ended while its next() was still pending. Write `await next()`.');
 }
 
-function nameOf(layers: readonly PipelineObject<any>[], index: number): string {
+function nameOf(layers: readonly Pick<Middleware, 'name'>[], index: number): string {
   const { name } = layers[index]!;
   return `Layer ${index + 1} of the pipeline${name ? ` ("${name}")` : ''}`;
 }
