@@ -11,5 +11,9 @@ export const schemaPath = join(root, 'packages/config/allium.schema.json');
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const { editorSchema } = await import(join(root, 'packages/config/dist/editor-schema.js'));
-  writeFileSync(schemaPath, `${JSON.stringify(await editorSchema(optionDescriptions()), null, 2)}\n`);
+  const { OPTIONS } = await import(join(root, 'packages/mcp/dist/options.js'));
+  writeFileSync(
+    schemaPath,
+    `${JSON.stringify(await editorSchema(optionDescriptions(), OPTIONS), null, 2)}\n`,
+  );
 }

@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { commentOf, declarations, interfaceOf, sourceAt } from './interfaces.mjs';
-import { alliumFolder } from './repository.mjs';
+import { alliumFolder, root } from './repository.mjs';
 
 /** @import { Node, Source } from './interfaces.mjs' */
 /**
@@ -29,12 +29,17 @@ export function optionDocs(/** @type {string} */ middleware) {
   return fieldsOf(join(folder, middleware, 'index.ts'), 'OPTIONS');
 }
 
-/** @returns {Record<string, Record<string, string>>} A sentence or two for each option of each middleware, for editors. */
+/**
+ * @returns {Record<string, Record<string, string>>} A sentence or two for each option of each middleware, and of `mcp`, for
+ *   editors.
+ */
 export function optionDescriptions() {
+  const docs = middlewareNames().map((name) => ({ name, options: optionDocs(name) }));
+  docs.push({ name: 'mcp', options: fieldsOf(join(root, 'packages/mcp/src/options.ts'), 'OPTIONS') });
   return Object.fromEntries(
-    middlewareNames().map((name) => [
+    docs.map(({ name, options }) => [
       name,
-      Object.fromEntries(optionDocs(name).map((option) => [option.name, descriptionOf(option)])),
+      Object.fromEntries(options.map((option) => [option.name, descriptionOf(option)])),
     ]),
   );
 }

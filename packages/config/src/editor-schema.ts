@@ -7,10 +7,10 @@ import { MCP, PLAIN, table, text } from './schema.js';
 export type Descriptions = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * Makes the JSON Schema of `allium.toml` and `allium.json`. It knows the options of what comes with Allium; those of
- * plugins are checked when they are loaded.
+ * Makes the JSON Schema of `allium.toml` and `allium.json`. It knows the options of what comes with Allium and, by `mcp`,
+ * those of `@allium/mcp`; those of plugins are checked when they are loaded.
  */
-export async function editorSchema(descriptions: Descriptions): Promise<JsonSchema> {
+export async function editorSchema(descriptions: Descriptions, mcp: McpFields): Promise<JsonSchema> {
   const all = await Promise.all(KINDS.map((kind) => builtIn(kind, descriptions)));
   const known = all.flat();
   const named = (kind: Kind) => namesOf(known.filter((one) => one.kind === kind));
@@ -32,7 +32,7 @@ export async function editorSchema(descriptions: Descriptions): Promise<JsonSche
     middleware: table({
       chain: { description: 'The first is the outermost.', type: 'array', items: named('middleware') },
     }),
-    mcp: MCP,
+    mcp: { ...MCP, additionalProperties: serverSchema(mcp, descriptions.mcp) },
     plugins: {
       description: 'Options by name.',
       type: 'object',
@@ -50,6 +50,18 @@ export async function editorSchema(descriptions: Descriptions): Promise<JsonSche
     additionalProperties: false,
     $defs: Object.fromEntries(known.map(({ at, optionsSchema }) => [at, optionsSchema])),
   }) as JsonSchema;
+}
+
+/** The fields of `mcp()`. Those that are code have no place in a file. */
+export type McpFields = Readonly<Record<string, { readonly schema?: JsonSchema }>>;
+
+function serverSchema(fields: McpFields, texts: Descriptions[string] | undefined): JsonSchema {
+  const { name: _, ...rest } = fields;
+  const known = Object.entries(rest).flatMap(([name, { schema }]) =>
+    schema === undefined || schema['x-code'] ? [] : [[name, schema]],
+  );
+  const schema = { type: 'object', properties: Object.fromEntries(known), additionalProperties: false };
+  return described(schema, texts);
 }
 
 const KINDS = ['middleware', 'model', 'store'] as const;

@@ -5,6 +5,7 @@ import { parse } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { schemaPath } from '../../../scripts/config-schema.mjs';
 import { optionDescriptions } from '../../../scripts/option-docs.mjs';
+import { OPTIONS } from '../../mcp/src/options.js';
 import { editorSchema } from './editor-schema.js';
 import { configJsonSchema } from './index.js';
 
@@ -13,7 +14,7 @@ const problems = (toml: string) => (validate(parse(toml)) ? [] : (validate.error
 
 describe('the JSON Schema of the config', () => {
   it('is the file that is shipped: npm run build && node scripts/config-schema.mjs', async () => {
-    expect(configJsonSchema()).toEqual(await editorSchema(optionDescriptions()));
+    expect(configJsonSchema()).toEqual(await editorSchema(optionDescriptions(), OPTIONS));
     expect(JSON.parse(readFileSync(schemaPath, 'utf8'))).toEqual(configJsonSchema());
   });
 
@@ -34,7 +35,17 @@ describe('the JSON Schema of the config', () => {
     expect(problems(toml)).toEqual([]);
   });
 
+  it('knows the options of MCP servers', () => {
+    const server =
+      '[allium.mcp.files]\ncommand = "npx"\nargs = ["-y", "x"]\nonly = ["read"]\nonChange = "allow"';
+    expect(problems(server)).toEqual([]);
+    expect(problems('[allium.mcp.x]\nurl = "${URL}"\ntimeoutMs = "${MS:-5}"')).toEqual([]);
+  });
+
   it.each([
+    '[allium.mcp.x]\ncomand = "npx"',
+    '[allium.mcp.x]\ncommand = "npx"\ntimeoutMs = 0',
+    '[allium.mcp.x]\nurl = "ftp://x"',
     '[allium]\nmodle = "x"',
     '[allium.limits]\nturns = -1',
     '[allium]\nmodel = { use = "openai/x", acceptUnfinished = "no" }',

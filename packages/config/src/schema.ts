@@ -70,17 +70,7 @@ export const MCP = {
   description: 'MCP servers by name: the agent has their tools, called <name>_<tool>. Needs @allium/mcp.',
   type: 'object',
   propertyNames: { pattern: '^[A-Za-z0-9_-]{1,32}$' },
-  additionalProperties: {
-    type: 'object',
-    properties: {
-      command: { description: 'Starts the server as a program.', ...text },
-      args: { type: 'array', items: text },
-      env: { type: 'object', additionalProperties: text },
-      cwd: text,
-      url: { description: 'Address of a server that speaks streamable HTTP.', ...text },
-      headers: { type: 'object', additionalProperties: text },
-    },
-  },
+  additionalProperties: { type: 'object' },
 } as const;
 
 /** `live`: of a module, which may hold models, stores, tools and middleware themselves. */

@@ -8,6 +8,7 @@ import { Agent, memoryStore, type RunResult, textOf } from 'allium';
 import { approval, ask } from 'allium/middleware/approval';
 import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
+import { written } from '../test/fixtures/written.mjs';
 import { mcpOver } from './mcp.js';
 
 const fixture = fileURLToPath(new URL('../test/fixtures/server.mjs', import.meta.url));
@@ -120,10 +121,10 @@ describe('mcp()', () => {
     const { agent } = calling(program(), call('hang'));
     const abort = new AbortController();
     const failed = agent.run('go', { signal: abort.signal }).catch((error) => error);
-    await until(() => logged().includes('hang'));
+    await written(log, 'hang');
     abort.abort();
     expect(await failed).toMatchObject({ code: 'ABORTED' });
-    await until(() => logged().includes('cancelled'));
+    await written(log, 'cancelled');
   });
 
   it('reports a server that dies during a call, and starts it again for the next', async () => {
@@ -335,8 +336,3 @@ describe('options', () => {
     expect(() => mcp(options as never)).toThrow(message);
   });
 });
-
-/** The test's time limit ends it otherwise. */
-async function until(done: () => boolean): Promise<void> {
-  while (!done()) await new Promise((resolve) => setTimeout(resolve, 5));
-}
