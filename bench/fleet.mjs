@@ -155,6 +155,7 @@ async function scaling({ url, connectionString, store }) {
       ofTheIdeal: round(count / seconds / ((workers * concurrency) / (0.2 * TURNS))),
       redisCommandsPerTurn: round((after.commands - before.commands) / turns),
       redisBytesPerTurn: Math.round((after.bytes - before.bytes) / turns),
+      redisCpuMsPerRun: round((1000 * (after.cpu - before.cpu)) / count),
     };
     await fire(hands);
     client.disconnect();
@@ -258,11 +259,12 @@ async function fire(hands) {
 }
 
 async function statsOf(client) {
-  const info = await client.info('stats');
-  const value = (name) => Number(new RegExp(`${name}:(\\d+)`).exec(info)[1]);
+  const info = `${await client.info('stats')}${await client.info('cpu')}`;
+  const value = (name) => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(info)[1]);
   return {
     commands: value('total_commands_processed'),
     bytes: value('total_net_input_bytes') + value('total_net_output_bytes'),
+    cpu: value('used_cpu_sys') + value('used_cpu_user'),
   };
 }
 

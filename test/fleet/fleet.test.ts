@@ -28,3 +28,13 @@ it('finishes every session, loses and doubles nothing, whatever dies meanwhile',
   });
   expect(code).toBe(0);
 });
+
+it('the example finishes what a killed worker left behind', async () => {
+  const { code, stdout, stderr } = await runCommand(
+    process.execPath,
+    [join(root, 'examples/fleet/run.mjs')],
+    { cwd: root, timeout: 120_000 },
+  );
+  expect(stdout, stderr).toContain('done: Parcel 6 is in Bergen.\n6 done, ');
+  expect(code).toBe(0);
+});

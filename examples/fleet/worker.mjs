@@ -1,0 +1,19 @@
+// A worker. Start as many as you like: REDIS_URL and DATABASE_URL say where queue and sessions are.
+
+import { postgresStore } from '@allium/store-postgres';
+import { createWorker } from '@allium/worker';
+import { support } from './agent.mjs';
+
+const { REDIS_URL: connection = '', DATABASE_URL: connectionString = '' } = process.env;
+const worker = createWorker({
+  agents: { support },
+  store: postgresStore({ connectionString }),
+  connection,
+  lockMs: 2000,
+  onEvent({ type, sessionId }) {
+    console.log(`  worker ${process.pid}: ${type} ${sessionId}`);
+    process.send?.(type);
+  },
+});
+await worker.ready();
+process.send?.('ready');
