@@ -167,6 +167,7 @@ describe('what becomes of a job', () => {
       if (event.type === 'agent_end' && event.status === 'done') break;
     }
     expect(seen.at(-1)).toBe('done');
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Seen.', runId });
     const runs = (await store.read(sessionId, 1)).filter(({ type }) => type === 'run_start');
     expect(runs.length).toBe(1);
     await expect(queue.answer(requestId, { type: 'approve' })).rejects.toMatchObject({

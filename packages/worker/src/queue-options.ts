@@ -95,7 +95,10 @@ export interface AgentQueue {
   stop(sessionId: string, reason?: string): Promise<boolean>;
   /** Is there a job of the session that has not ended? */
   isBusy(sessionId: string): Promise<boolean>;
-  /** How a job ended; undefined while it has not, or when nobody knows any more. */
+  /**
+   * How a job ended; undefined while it has not, or when nobody knows any more. Of a run that asked and was answered, it
+   * tells what came of it.
+   */
   outcome(runId: string): Promise<Outcome | undefined>;
   /** Waits for the end of a job. A job that nobody knows is an error. */
   finished(runId: string, options?: { readonly signal?: AbortSignal }): Promise<Outcome>;

@@ -262,7 +262,7 @@ class FleetQueue implements AgentQueue {
   }
 
   async outcome(runId: string): Promise<Outcome | undefined> {
-    return (await this.#backend.turns.known(jobOf(runId)))?.outcome;
+    return (await this.#backend.turns.latest(jobOf(runId)))?.outcome;
   }
 
   async finished(runId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Outcome> {
@@ -273,7 +273,7 @@ class FleetQueue implements AgentQueue {
     const channel = turns.channel(known.sessionId);
     return new Promise((resolve, reject) => {
       const look = async (): Promise<void> => {
-        const { outcome } = (await turns.known(id)) ?? {};
+        const { outcome } = (await turns.latest(id)) ?? {};
         if (!outcome) return;
         end();
         resolve(outcome);

@@ -109,7 +109,7 @@ local item = key('i:', id)
 if call('EXISTS', item) == 1 then return { 0, admit() } end
 local order = tonumber(ARGV[6]) * 8589934592 + call('INCR', key('n'))
 call('HSET', item, 'd', ARGV[3], 's', session, 't', ARGV[5], 'o', string.format('%.0f', order), 'a', ARGV[7], 'st', 'b')
-if ARGV[8] ~= '' then call('HSET', key('i:', ARGV[8]), 'by', id) end
+if ARGV[8] ~= '' and call('EXISTS', key('i:', ARGV[8])) == 1 then call('HSET', key('i:', ARGV[8]), 'by', id) end
 call('ZADD', key('wait'), now, id)
 if call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
 return { 1, admit() }`;
@@ -134,13 +134,15 @@ if takeovers > tonumber(known[4] or '0') then
 end
 return { 'go', known[3] or '' }`;
 
-/** `now, id, result, status, keepMs` → how often somebody spoke to its session while it ran; turns. */
+/** `now, id, result, status, keepMs, of` → how often somebody spoke to its session while it ran; turns. */
 export const FINISH = `${COMMON}
 local id = ARGV[2]
 local item = key('i:', id)
 local spoken = tonumber(call('HGET', item, 'sp') or '0')
 if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[4], 1) end
 over(id, ARGV[3], ARGV[5])
+-- The job that asked need not be remembered any longer than the one that went on with its run.
+if ARGV[6] ~= '' and tonumber(ARGV[5]) > 0 then call('PEXPIRE', key('i:', ARGV[6]), ARGV[5]) end
 return { spoken, admit() }`;
 
 /** `now, id`: it waits for another try, and leaves its place to others → 0; turns. */

@@ -74,7 +74,7 @@ export class Turns {
   }
 
   /** True if somebody spoke to the session while the job ran. */
-  async finish(id: string, outcome: Outcome): Promise<boolean> {
+  async finish(id: string, outcome: Outcome, of = ''): Promise<boolean> {
     const { status } = outcome;
     // A run that waits for an answer may wait for weeks.
     const keepMs = status === 'suspended' ? 0 : this.keepMs;
@@ -84,6 +84,7 @@ export class Turns {
       JSON.stringify(outcome),
       status,
       keepMs,
+      of,
     );
     await this.give(turn);
     return spoken > 0;
@@ -155,13 +156,14 @@ export class Turns {
 
   /** What is known of a job: of one that has ended, for as long as `keepMs`. */
   async known(id: string): Promise<Known | undefined> {
-    const [sessionId, tenant, agent, state, result] = await this.redis.hmget(
+    const [sessionId, tenant, agent, state, result, by] = await this.redis.hmget(
       `${this.base}i:${id}`,
       's',
       't',
       'a',
       'st',
       'res',
+      'by',
     );
     if (typeof sessionId !== 'string') return undefined;
     return {
@@ -169,8 +171,15 @@ export class Turns {
       agent: agent ?? '',
       ...(tenant && { tenant }),
       running: state === 'a',
+      ...(by && { by }),
       ...(typeof result === 'string' && { outcome: JSON.parse(result) as Outcome }),
     };
+  }
+
+  /** What is known of a job, or of the last one that went on with its run. */
+  async latest(id: string): Promise<Known | undefined> {
+    const known = await this.known(id);
+    return known?.by === undefined ? known : ((await this.latest(known.by)) ?? known);
   }
 
   async forget(id: string): Promise<void> {
@@ -247,6 +256,8 @@ export interface Known {
   readonly agent: string;
   readonly tenant?: string;
   readonly running: boolean;
+  /** The job that goes on with its run. */
+  readonly by?: string;
   readonly outcome?: Outcome;
 }
 

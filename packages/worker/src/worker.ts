@@ -259,7 +259,7 @@ class FleetWorker implements AgentWorker {
   /** The end of a job, before BullMQ hears of it: should this process die in between, the next one finds it here. */
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
     const { turns, clock } = this.backend;
-    const spoken = await turns.finish(id, outcome);
+    const spoken = await turns.finish(id, outcome, data.of);
     // Somebody spoke to the run; if it was too late for it, another one answers.
     if (spoken) {
       const { input: _, of: __, ...rest } = data;
@@ -292,7 +292,7 @@ class FleetWorker implements AgentWorker {
       this.tell({ type: 'retry', ...about });
       throw error;
     }
-    await turns.finish(job.id!, failure(job.id!, data.sessionId, error));
+    await turns.finish(job.id!, failure(job.id!, data.sessionId, error), data.of);
     this.tell({ type: 'failed', ...about });
     throw new UnrecoverableError(messageOf(error));
   }
