@@ -120,6 +120,18 @@ describe('fromAiSdkTools()', () => {
     });
   });
 
+  it('calls toModelOutput as version 5 does where the tools are for that', async () => {
+    const shot: AiSdkTool = {
+      inputSchema: z.object({}),
+      execute: () => 'as text',
+      toModelOutput: (output: string) => ({ type: 'text', value: `It is ${output}.` }),
+    };
+    const model = scriptedModel([toolCalls({ name: 'shot', id: 's' }), text('done')]);
+    const agent = new Agent({ model, middleware: [fromAiSdkTools({ shot }, { version: 5 })] });
+    expect(textOf((await agent.run('go')).messages[2]!)).toBe('It is as text.');
+    expect(() => fromAiSdkTools({ shot }, { version: 4 } as never)).toThrow('Expected `version` to be');
+  });
+
   it('refuses what it cannot run', () => {
     expect(() => fromAiSdkTools([] as never)).toThrow(
       'Expected `tools` to be an object with tools of the AI SDK by name',

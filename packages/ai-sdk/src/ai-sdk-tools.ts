@@ -9,7 +9,7 @@ import {
   tool,
   toolResult,
 } from 'allium';
-import { describeValue, invalidOption, isRecord, isStandardSchema } from 'allium/kit';
+import { checkFields, describeValue, invalidOption, isRecord, isStandardSchema, kinds } from 'allium/kit';
 import { outputContent } from './from-prompt.js';
 import { isObject, jsonCopy, type Loose } from './language-model.js';
 import { toPrompt } from './prompt.js';
@@ -30,6 +30,11 @@ export interface AiSdkTool {
   readonly toModelOutput?: ((given: Any) => unknown) | undefined;
 }
 
+export interface FromAiSdkToolsOptions {
+  /** The version of `ai` that the tools are written for: 5 hands the output alone to `toModelOutput`. @default 6 */
+  readonly version?: 5 | 6 | 7;
+}
+
 /**
  * A middleware that brings tools of the AI SDK. Tools that need approval ask before they run, results that are generators
  * show what they yield and end with the last of it, and `toModelOutput` says what the model reads.
@@ -37,9 +42,14 @@ export interface AiSdkTool {
  * @example
  * const agent = new Agent({ model, middleware: [fromAiSdkTools({ weather, search })] });
  */
-export function fromAiSdkTools(tools: Readonly<Record<string, AiSdkTool>>): Middleware {
+export function fromAiSdkTools(
+  tools: Readonly<Record<string, AiSdkTool>>,
+  options: FromAiSdkToolsOptions = {},
+): Middleware {
   if (!isRecord(tools)) throw invalidOption('tools', 'an object with tools of the AI SDK by name', tools);
-  const made = Object.entries(tools).map(([name, given]) => asTool(name, given));
+  checkFields('fromAiSdkTools()', { version: kinds.integer(5, 7) }, options);
+  const { version = 6 } = options;
+  const made = Object.entries(tools).map(([name, given]) => asTool(name, given, version));
   const asking = Object.entries(tools).filter(([, { needsApproval }]) => needsApproval);
   return {
     name: 'ai-sdk-tools',
@@ -57,10 +67,15 @@ export function fromAiSdkTools(tools: Readonly<Record<string, AiSdkTool>>): Midd
   };
 }
 
-function asTool(name: string, given: AiSdkTool): Tool {
+function asTool(name: string, given: AiSdkTool, version: number): Tool {
   const fail = (what: string, value: unknown) => invalidOption(`tools.${name}`, what, value);
   if (typeof given !== 'object' || given === null) throw fail('a tool of the AI SDK', given);
   const { execute, description = '', toModelOutput } = given;
+  // Version 5 hands over the output alone. A tool does not say which version it is for.
+  const told =
+    toModelOutput && version === 5
+      ? ({ output }: { readonly output: unknown }) => toModelOutput.call(given, output)
+      : toModelOutput;
   if (typeof execute !== 'function')
     throw fail(
       'a tool with `execute`: one that the provider runs goes to fromAiSdk({ providerTools })',
@@ -71,7 +86,7 @@ function asTool(name: string, given: AiSdkTool): Tool {
     description,
     input: inputOf(given.inputSchema, fail),
     execute: async (args, ctx) =>
-      resultOf(await settled(execute(args, optionsOf(ctx)), ctx), args, ctx, toModelOutput),
+      resultOf(await settled(execute(args, optionsOf(ctx)), ctx), args, ctx, told),
   });
 }
 
@@ -136,7 +151,6 @@ async function resultOf(
 ): Promise<ToolResult> {
   const details = output === undefined ? {} : { details: jsonCopy(output) };
   if (!toModelOutput) return toolResult({ content: textOf(output), ...(isObject(output) && details) });
-  // As the AI SDK 6 and 7 call it. Version 5 hands over the output alone, and a tool does not say which one it is for.
   const given = { toolCallId: ctx.toolCall.id, input, output };
   const told = await toModelOutput(given);
   const { type } = (isObject(told) ? told : {}) as Loose;

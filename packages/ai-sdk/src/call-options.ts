@@ -1,5 +1,6 @@
 /** A request as the options of a call of an AI SDK model. */
-import type { JsonSchema, ModelRequest, ModelSettings, ToolSpec } from 'allium';
+import type { JsonSchema, Metadata, ModelRequest, ModelSettings, ToolSpec } from 'allium';
+import { systemBlocksOf } from 'allium/kit';
 import type { Loose } from './language-model.js';
 import { type PromptOptions, toPrompt } from './prompt.js';
 import { optionsFor, providerOptionsOf } from './provider-options.js';
@@ -21,13 +22,28 @@ export function toCallOptions(
   const offered = toolsOf(tools, options);
   return {
     ...options.callOptions,
-    prompt: toPrompt(systemPrompt, messages, { ...options, systemOptions: systemOptions(settings, options) }),
+    prompt: toPrompt(systemPrompt, messages, {
+      ...options,
+      systemOptions: systemOptions(settings, options),
+      systemBlocks: blocksOf(systemPrompt, settings, options),
+    }),
     ...plainSettings(settings),
     ...(settings.responseSchema && { responseFormat: responseFormat(settings.responseSchema) }),
     ...(offered.length > 0 && { tools: offered, toolChoice: toolChoice(settings.toolChoice) }),
     ...(providerOptions && { providerOptions }),
     abortSignal,
   };
+}
+
+/** Those for all calls belong to the whole prompt, and so to its last block. */
+function blocksOf(systemPrompt: string, settings: ModelSettings, options: CallOptions) {
+  if (!settings.systemBlocks) return undefined;
+  const usual = options.systemOptions ? { provider: options.systemOptions as Metadata } : undefined;
+  const { systemMetadata = usual } = settings;
+  return systemBlocksOf({
+    systemPrompt,
+    settings: { ...settings, ...(systemMetadata && { systemMetadata }) },
+  });
 }
 
 /** Those of the request on top of those for all calls. */

@@ -1,5 +1,5 @@
 /** Every language model of the AI SDK as a model of an Allium agent. */
-export { type AiSdkTool, fromAiSdkTools } from './ai-sdk-tools.js';
+export { type AiSdkTool, type FromAiSdkToolsOptions, fromAiSdkTools } from './ai-sdk-tools.js';
 export { type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
 export { fromLangChainTools, type LangChainTool } from './langchain-tools.js';
 export type {

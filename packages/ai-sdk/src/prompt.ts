@@ -7,6 +7,7 @@ import type {
   Message,
   Metadata,
   ProviderContent,
+  SystemBlock,
   ThinkingContent,
   ToolCall,
   ToolContent,
@@ -41,6 +42,8 @@ export interface PromptOptions {
   readonly keys: ReadonlySet<string>;
   /** Options of the system message, such as a cache marker. */
   readonly systemOptions?: unknown;
+  /** The system prompt block by block, where it has several. */
+  readonly systemBlocks?: readonly SystemBlock[] | undefined;
   /** What messages were made into for this model: those of a history are frozen, so each is converted once. */
   readonly made?: WeakMap<Message, unknown>;
 }
@@ -52,7 +55,12 @@ export function toPrompt(
   options: PromptOptions,
 ): PromptMessage[] {
   const prompt: PromptMessage[] = [];
-  if (systemPrompt !== '') {
+  if (options.systemBlocks && systemPrompt !== '') {
+    for (const { text, metadata } of options.systemBlocks) {
+      const own = optionsFor(providerOptionsOf(metadata), options.keys);
+      prompt.push({ role: 'system', content: text, ...(own && { providerOptions: own }) });
+    }
+  } else if (systemPrompt !== '') {
     const own = optionsFor(options.systemOptions, options.keys);
     prompt.push({ role: 'system', content: systemPrompt, ...(own && { providerOptions: own }) });
   }

@@ -63,6 +63,7 @@ export {
 } from './kernel/messages/model.js';
 export type { PriceOf } from './kernel/messages/prices.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/messages/standard-schema.js';
+export type { SystemBlock, SystemMark } from './kernel/messages/system-blocks.js';
 export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
 export { RULES } from './kernel/plan/rules.js';

@@ -109,7 +109,8 @@ describe('createAgent', () => {
   });
 
   it('takes all settings of a model', async () => {
-    const settings: Required<ModelSettings> = {
+    // Where the blocks of a prompt end is what the agent finds out.
+    const settings: Required<Omit<ModelSettings, 'systemBlocks'>> = {
       ...{
         maxOutputTokens: 9,
         temperature: 0.5,

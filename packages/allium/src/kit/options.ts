@@ -1,11 +1,11 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
 
-import { foreignOptions } from '../kernel/lib/foreign-names.js';
 import { isPlain } from '../kernel/lib/frozen-json.js';
 import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
 import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
 import { flatten } from '../kernel/plan/compose.js';
 import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
+import { foreignOptions } from './foreign-options.js';
 
 export {
   invalidOption,

@@ -75,7 +75,7 @@ export {
   type SpanOutcome,
 } from './observability/index.js';
 export { type PatchToolCallsOptions, patchToolCalls } from './patch-tool-calls/index.js';
-export { type PromptCachingOptions, promptCaching } from './prompt-caching/index.js';
+export { cacheMark, type PromptCachingOptions, promptCaching } from './prompt-caching/index.js';
 export { type RateLimitOptions, rateLimit, type SharedLimiter } from './rate-limit/index.js';
 export { type RecordOptions, record } from './record/index.js';
 export { type ReplayOptions, replay } from './replay/index.js';

@@ -8,6 +8,7 @@ import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
 import type { Model, ModelSettings } from '../messages/model.js';
 import { MODEL, MODEL_SETTINGS } from '../messages/model.js';
 import type { PriceOf } from '../messages/prices.js';
+import { SYSTEM_PROMPT, type SystemBlock } from '../messages/system-blocks.js';
 import type { ExplicitHooks } from '../plan/compose.js';
 import { RULES } from '../plan/rules.js';
 import { QUEUE_MODES } from '../plan/run-options.js';
@@ -26,8 +27,8 @@ export interface AgentOptions extends ExplicitHooks {
   readonly model: Model;
   /** The name shown in logs and traces. Hooks see it as `ctx.agent.name`. @default 'agent' */
   readonly name?: string;
-  /** Instructions for the model, before the conversation. @default '' */
-  readonly systemPrompt?: string;
+  /** Told to the model before the conversation: text, or blocks with metadata of their own, such as a cache mark. Hooks see one text, with a blank line between blocks. @default '' */
+  readonly systemPrompt?: string | readonly (string | SystemBlock)[];
   /** Tools the model may call, in addition to those of middleware. */
   readonly tools?: readonly Tool[];
   /** First is outermost. */
@@ -89,7 +90,7 @@ export const OBSERVER: Kind = kinds.either(kinds.func(), kinds.methods<{ onEvent
 const OPTIONS: Fields = {
   model: kinds.required(MODEL),
   name: kinds.nonEmptyText,
-  systemPrompt: kinds.text,
+  systemPrompt: SYSTEM_PROMPT,
   tools: elsewhere,
   middleware: elsewhere,
   settings: MODEL_SETTINGS,

@@ -48,7 +48,12 @@ describe('options of an agent', () => {
       'DUPLICATE_TOOL',
       /"echo" is brought by the agent twice/,
     ],
-    ['a prompt that is no text', { systemPrompt: 5 }, 'INVALID_OPTION', /`systemPrompt` to be text, got 5/],
+    [
+      'a prompt that is no text',
+      { systemPrompt: 5 },
+      'INVALID_OPTION',
+      /`systemPrompt` to be text, or a list .*, got 5/,
+    ],
     ['middleware that is no list', { middleware: {} }, 'INVALID_MIDDLEWARE', /`middleware` to be a list/],
     [
       'a middleware that is no object',

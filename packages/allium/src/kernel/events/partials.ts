@@ -1,6 +1,7 @@
 /** The answer of a run as the object it is going to be: what `stream.partials` gives. */
-import { PartialJson } from '../lib/partial-json.js';
+
 import type { AgentEvent } from '../protocol/events.js';
+import { PartialJson } from './partial-json.js';
 
 /**
  * Reads the events of a stream and tells what the JSON in the answer says so far, whenever it says more. When a

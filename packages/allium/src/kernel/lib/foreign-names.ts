@@ -16,7 +16,7 @@ function flat(name: string): string {
 }
 
 /** Lines like `steps maxsteps → turns`. */
-function table(lines: string): Foreign {
+export function foreignTable(lines: string): Foreign {
   const entries = lines
     .trim()
     .split('\n')
@@ -28,7 +28,7 @@ function table(lines: string): Foreign {
 }
 
 /** Model settings, and other options of AI SDK calls. */
-export const FOREIGN_SETTINGS: Foreign = table(`
+export const FOREIGN_SETTINGS: Foreign = foreignTable(`
   maxtokens maxcompletiontokens → maxOutputTokens
   stop → stopSequences
   topk → provider: { <name>: { topK: … } }
@@ -41,7 +41,7 @@ export const FOREIGN_SETTINGS: Foreign = table(`
   headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )
 `);
 
-export const FOREIGN_LIMITS: Foreign = table(`
+export const FOREIGN_LIMITS: Foreign = foreignTable(`
   steps maxsteps maxturns maxiterations → turns
   maxtoolcalls → toolCalls
   maxtokens → tokens
@@ -84,7 +84,7 @@ const SHARED = `
   mcpservers mcp mcpconfig → mcp( … ) of "@allium/mcp" in middleware
 `;
 
-export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
+export const FOREIGN_AGENT: Foreign = foreignTable(`${SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
   llm languagemodel → model
   temperature → settings: { temperature: … }
@@ -129,7 +129,7 @@ export const FOREIGN_AGENT: Foreign = table(`${SHARED.trim()}
   agentid → name
 `);
 
-export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
+export const FOREIGN_RUN: Foreign = foreignTable(`${SHARED.trim()}
   abortsignal → signal
   threadid sessionid conversationid session thread → agent.session(id).run( … )
   resourceid userid → tenant
@@ -155,7 +155,7 @@ export const FOREIGN_RUN: Foreign = table(`${SHARED.trim()}
   systemprompt → new Agent({ systemPrompt })
 `);
 
-export const FOREIGN_TOOL: Foreign = table(`
+export const FOREIGN_TOOL: Foreign = foreignTable(`
   inputschema parameters schema args argsschema → input
   outputschema returns responseschema → output
   tomodeloutput → toolResult({ content, details }) as what execute returns
@@ -185,7 +185,7 @@ export const FOREIGN_TOOL: Foreign = table(`
 `);
 
 /** Members of a middleware. */
-export const FOREIGN_HOOKS: Foreign = table(`
+export const FOREIGN_HOOKS: Foreign = foreignTable(`
   wrapmodelcall wrapgenerate wrapstream → wrapModel
   wraptoolcall → wrapTool
   beforeagent onagentstart beforeagentstart beforeinvocation onrunstart → beforeRun
@@ -237,68 +237,4 @@ export function foreignModel(model: unknown): string {
   if ('chat' in model || 'messages' in model || 'responses' in model)
     return ' This is the client of a provider. Take the AI SDK\'s model for it: fromAiSdk( … ) of "@allium/ai-sdk".';
   return '';
-}
-
-/**
- * Options of middleware: what others call them, and the names they may have here. The first that a factory has is meant.
- */
-const FOREIGN_OPTIONS: Foreign = table(`
-  retries maxretries maxattempts tries retrycount → attempts maxRepairs
-  backofffactor backoff multiplier exponentialbase backoffrate → factor
-  initialdelay initialdelayms basedelay basedelayms delay mindelay minwait intervalseconds → minDelayMs delayMs
-  maxdelay maxbackoff maxwait → maxDelayMs maxWaitMs
-  retryif shouldretry isretryable retrycondition retryonexceptions → retryOn
-  onfailure → onExceed onFail
-  ttl maxage expiresin expiration ttlseconds → ttlMs
-  maxsize size capacity lrusize → maxEntries max
-  timeout timeoutms deadline → modelMs toolMs timeoutMs
-  firsttokentimeout timetofirsttoken → firstTokenMs
-  idletimeout chunktimeout → idleMs
-  interval window duration per period windowms intervalms → perMs windowMs
-  requests maxrequests rate rpm → limit
-  concurrency maxconcurrent maxconcurrency maxparallel → max maxConcurrent
-  failurethreshold threshold maxfailures volumethreshold → failures
-  resettimeout cooldown recoverytimeout opentimeout → cooldownMs
-  runlimit limit maxcalls → modelCalls toolCalls turns
-  maxsteps maxiterations recursionlimit steps → turns maxTurns
-  exitbehavior onlimit onlimitexceeded → onExceed
-  fallbacks fallbackmodels → models
-  llm languagemodel model classifier judge → model summaryModel evaluator defaultModel
-  trigger triggertokens maxtokensbeforesummary tokenthreshold → maxTokens clearToolResultsAfterTokens
-  messagestokeep keeplast keeprecent keepmessages → keepTailTokens keep maxMessages
-  trimtokenstosummarize → maxSummaryInputTokens
-  cleartoolinputs → clearInputs
-  excludetools protectedtools exclude → keepTools excludeTools ignore
-  prompt systemprompt instructions summaryprompt → prompt summaryPrompt policy
-  chunking chunk splitby → by
-  delayinms → delayMs
-  selectedtools maxselected → maxTools
-  allowlist whitelist allowed alloweddecisions → allow allowHosts decisions
-  denylist blocklist blacklist blocked banned → deny keywords
-  detectors entities piitypes piitype detect → types
-  mode strategy redaction → strategy action
-  interrupton toolnames tools require → tools
-  outputschema responseformat outputtype schema zodschema → schema
-  namespace prefix → key
-  storage backend keyv checkpointer → store
-  logger log writer destination output → sink write
-  subagents agents specs → agents
-  path directory folder folders → dir roots
-  id label → name
-`);
-
-const known = new WeakMap<object, Foreign>();
-
-/** What the options of a middleware with these fields are called by others. */
-export function foreignOptions(fields: Readonly<Record<string, unknown>>): Foreign {
-  let own = known.get(fields);
-  if (!own) {
-    const entries = Object.entries(FOREIGN_OPTIONS).flatMap(([name, here]) => {
-      const first = here.split(' ').find((one) => Object.hasOwn(fields, one));
-      return first === undefined ? [] : [[name, first] as const];
-    });
-    own = Object.fromEntries(entries);
-    known.set(fields, own);
-  }
-  return own;
 }

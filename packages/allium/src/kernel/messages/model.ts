@@ -14,6 +14,7 @@ import type {
   ToolCall,
   Usage,
 } from './messages.js';
+import type { SystemMark } from './system-blocks.js';
 
 /** The request to a model. Everything in it is read-only. */
 export interface ModelRequest {
@@ -54,6 +55,8 @@ export interface ModelSettings {
   readonly provider?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   /** Metadata of the system prompt, like that of messages: `provider` holds options by provider name, such as a cache marker. */
   readonly systemMetadata?: Metadata;
+  /** Where the blocks of the system prompt end, and their metadata. An agent whose `systemPrompt` is a list sets it. */
+  readonly systemBlocks?: readonly SystemMark[];
 }
 
 /** How each setting is checked. A provider checks its own options. */
@@ -71,6 +74,7 @@ export const MODEL_SETTINGS: Kind = kinds.shape(
       (value) => isRecord(value) && Object.values(value).every((one) => one === undefined || isRecord(one)),
     ),
     systemMetadata: kinds.record,
+    systemBlocks: kinds.list,
   } satisfies { [Name in keyof ModelSettings]-?: Kind },
   FOREIGN_SETTINGS,
 );

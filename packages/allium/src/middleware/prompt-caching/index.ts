@@ -2,6 +2,7 @@
 
 import { defineMiddleware, type Message, type Metadata, type Middleware } from '../../index.js';
 import {
+  checkFields,
   type Fields,
   kinds,
   type NamedOptions,
@@ -51,6 +52,18 @@ export function promptCaching(options: PromptCachingOptions = {}): Middleware {
       return prompt;
     },
   });
+}
+
+/**
+ * A cache mark as metadata, for one block of a system prompt or one message: everything up to there can be read from the
+ * provider's cache next time.
+ *
+ * @example
+ * new Agent({ model, systemPrompt: [{ text: rules, metadata: cacheMark() }, `Today is ${today}.`] });
+ */
+export function cacheMark(options: { readonly ttl?: '5m' | '1h' } = {}): Metadata {
+  checkFields('cacheMark()', { ttl: OPTIONS.ttl }, options);
+  return Object.freeze({ provider: marksOf(options.ttl ?? '5m') });
 }
 
 type Marks = Readonly<Record<string, Metadata>>;

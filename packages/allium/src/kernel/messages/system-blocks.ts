@@ -1,0 +1,88 @@
+/** System prompts of several blocks, each with metadata of its own, such as a mark for the provider's cache. */
+import { isRecord } from '../lib/errors.js';
+import { hash } from '../lib/hash.js';
+import * as kinds from '../lib/kinds.js';
+import type { Kind } from '../lib/shapes.js';
+import type { Metadata } from './messages.js';
+import type { ModelRequest } from './model.js';
+
+/** A part of a system prompt. */
+export interface SystemBlock {
+  readonly text: string;
+  /** As messages have it: `provider` holds options by provider name, such as a cache marker. */
+  readonly metadata?: Metadata;
+}
+
+/**
+ * Where a block ends in the system prompt. Not its text: what a guard or a middleware changes there is changed
+ * everywhere, and the block is then no longer told apart.
+ */
+export interface SystemMark {
+  readonly chars: number;
+  readonly hash: string;
+  readonly metadata?: Metadata;
+}
+
+const BETWEEN = '\n\n';
+
+export const SYSTEM_PROMPT: Kind<string | readonly (string | SystemBlock)[]> = kinds.kind(
+  'text, or a list of texts and { text, metadata } blocks',
+  (value) => typeof value === 'string' || (Array.isArray(value) && value.every(isBlock)),
+);
+
+function isBlock(block: unknown): boolean {
+  if (typeof block === 'string') return true;
+  if (!isRecord(block) || typeof block.text !== 'string') return false;
+  return (
+    (block.metadata === undefined || isRecord(block.metadata)) &&
+    Object.keys(block).every((key) => key === 'text' || key === 'metadata')
+  );
+}
+
+/** The whole text, with a blank line between blocks, and where they end. */
+export function joinedBlocks(blocks: readonly (string | SystemBlock)[]): {
+  readonly systemPrompt: string;
+  readonly systemBlocks: readonly SystemMark[];
+} {
+  const given = blocks
+    .map((block): SystemBlock => (typeof block === 'string' ? { text: block } : block))
+    .filter(({ text }) => text !== '');
+  const systemBlocks = given.map(({ text, metadata }) => ({
+    chars: text.length,
+    hash: hash(text),
+    ...(metadata && { metadata }),
+  }));
+  return { systemPrompt: given.map(({ text }) => text).join(BETWEEN), systemBlocks };
+}
+
+/**
+ * The system prompt of a request, block by block, for providers that take several. What was added behind the blocks is
+ * one more; from the first block that was changed, the rest is one. The last has `systemMetadata` as well.
+ */
+export function systemBlocksOf({
+  systemPrompt,
+  settings: { systemBlocks = [], systemMetadata },
+}: Pick<ModelRequest, 'systemPrompt' | 'settings'>): readonly SystemBlock[] {
+  const blocks: SystemBlock[] = [];
+  let at = 0;
+  for (const mark of systemBlocks) {
+    const text = systemPrompt.slice(at, at + mark.chars);
+    const end = at + mark.chars;
+    const isWhole = end === systemPrompt.length || systemPrompt.startsWith(BETWEEN, end);
+    if (!isWhole || hash(text) !== mark.hash) break;
+    blocks.push({ text, ...(mark.metadata && { metadata: mark.metadata }) });
+    at = Math.min(end + BETWEEN.length, systemPrompt.length);
+  }
+  if (at < systemPrompt.length) blocks.push({ text: systemPrompt.slice(at) });
+  const last = blocks.at(-1);
+  if (last && systemMetadata)
+    blocks[blocks.length - 1] = { ...last, metadata: both(last.metadata, systemMetadata) };
+  return blocks;
+}
+
+/** What the block says itself goes first. */
+function both(own: Metadata | undefined, all: Metadata): Metadata {
+  if (!own) return all;
+  const provider = { ...(all.provider as object | undefined), ...(own.provider as object | undefined) };
+  return { ...all, ...own, ...(Object.keys(provider).length > 0 && { provider }) };
+}

@@ -1,0 +1,66 @@
+/** What other libraries call the options of middleware. */
+import { type Foreign, foreignTable } from '../kernel/lib/foreign-names.js';
+
+/**
+ * Options of middleware: what others call them, and the names they may have here. The first that a factory has is meant.
+ */
+const FOREIGN_OPTIONS: Foreign = foreignTable(`
+  retries maxretries maxattempts tries retrycount → attempts maxRepairs
+  backofffactor backoff multiplier exponentialbase backoffrate → factor
+  initialdelay initialdelayms basedelay basedelayms delay mindelay minwait intervalseconds → minDelayMs delayMs
+  maxdelay maxbackoff maxwait → maxDelayMs maxWaitMs
+  retryif shouldretry isretryable retrycondition retryonexceptions → retryOn
+  onfailure → onExceed onFail
+  ttl maxage expiresin expiration ttlseconds → ttlMs
+  maxsize size capacity lrusize → maxEntries max
+  timeout timeoutms deadline → modelMs toolMs timeoutMs
+  firsttokentimeout timetofirsttoken → firstTokenMs
+  idletimeout chunktimeout → idleMs
+  interval window duration per period windowms intervalms → perMs windowMs
+  requests maxrequests rate rpm → limit
+  concurrency maxconcurrent maxconcurrency maxparallel → max maxConcurrent
+  failurethreshold threshold maxfailures volumethreshold → failures
+  resettimeout cooldown recoverytimeout opentimeout → cooldownMs
+  runlimit limit maxcalls → modelCalls toolCalls turns
+  maxsteps maxiterations recursionlimit steps → turns maxTurns
+  exitbehavior onlimit onlimitexceeded → onExceed
+  fallbacks fallbackmodels → models
+  llm languagemodel model classifier judge → model summaryModel evaluator defaultModel
+  trigger triggertokens maxtokensbeforesummary tokenthreshold → maxTokens clearToolResultsAfterTokens
+  messagestokeep keeplast keeprecent keepmessages → keepTailTokens keep maxMessages
+  trimtokenstosummarize → maxSummaryInputTokens
+  cleartoolinputs → clearInputs
+  excludetools protectedtools exclude → keepTools excludeTools ignore
+  prompt systemprompt instructions summaryprompt → prompt summaryPrompt policy
+  chunking chunk splitby → by
+  delayinms → delayMs
+  selectedtools maxselected → maxTools
+  allowlist whitelist allowed alloweddecisions → allow allowHosts decisions
+  denylist blocklist blacklist blocked banned → deny keywords
+  detectors entities piitypes piitype detect → types
+  mode strategy redaction → strategy action
+  interrupton toolnames tools require → tools
+  outputschema responseformat outputtype schema zodschema → schema
+  namespace prefix → key
+  storage backend keyv checkpointer → store
+  logger log writer destination output → sink write
+  subagents agents specs → agents
+  path directory folder folders → dir roots
+  id label → name
+`);
+
+const known = new WeakMap<object, Foreign>();
+
+/** What the options of a middleware with these fields are called by others. */
+export function foreignOptions(fields: Readonly<Record<string, unknown>>): Foreign {
+  let own = known.get(fields);
+  if (!own) {
+    const entries = Object.entries(FOREIGN_OPTIONS).flatMap(([name, here]) => {
+      const first = here.split(' ').find((one) => Object.hasOwn(fields, one));
+      return first === undefined ? [] : [[name, first] as const];
+    });
+    own = Object.fromEntries(entries);
+    known.set(fields, own);
+  }
+  return own;
+}
