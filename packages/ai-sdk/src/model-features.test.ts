@@ -1,3 +1,4 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { MockLanguageModelV3, simulateReadableStream } from 'ai/test';
 import { Agent } from 'allium';
 import { cacheMark } from 'allium/middleware/prompt-caching';
@@ -46,4 +47,12 @@ it('sends blocks of the system prompt one by one, each with its own options', as
       { role: 'user' },
     ],
   ]);
+});
+
+it('knows of some models that they have no JSON mode, and takes it as an option', () => {
+  const plain = new MockLanguageModelV3();
+  expect(fromAiSdk(plain)).not.toHaveProperty('jsonMode');
+  expect(fromAiSdk(plain, { jsonMode: false }).jsonMode).toBe(false);
+  const compatible = createOpenAICompatible({ name: 'local', baseURL: 'http://localhost:1' });
+  expect(fromAiSdk(compatible('llama') as never).jsonMode).toBe(false);
 });
