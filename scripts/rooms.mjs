@@ -12,7 +12,8 @@ import { alliumFolder } from './repository.mjs';
 export const rooms = {
   agent: 'what users hold: agent, session, explain, sub-agents',
   run: 'one run from start to end, and the loop',
-  tools: 'a batch of calls: resolve, validate, ask, execute, record',
+  tools: 'a batch of calls: whether they may run, in which order, and how the batch ends',
+  calls: 'one call of a tool: its arguments, its execution, its result',
   model: 'one model call: request, attempt, stream, answer',
   inbox: 'what comes in meanwhile: messages, answers, cancel',
   events: 'what goes out meanwhile: live messages, queue, observers',

@@ -4,6 +4,8 @@
  * continues or its result is found, and nothing is done twice.
  */
 
+import { childId, endRun, placeOf } from '../calls/end-children.js';
+import type { Call } from '../calls/tool-call.js';
 import type { ToolContext } from '../context/context.js';
 import { internal } from '../context/context.js';
 import { isAllowed } from '../journal/allowances.js';
@@ -27,9 +29,7 @@ import type {
 } from '../protocol/store.js';
 import { keptState } from '../run/result-state.js';
 import type { Run } from '../run/run.js';
-import { childId, endRun, placeOf } from '../tools/end-children.js';
 import type { ToolBatch } from '../tools/tool-batch.js';
-import type { Call } from '../tools/tool-call.js';
 import type { Agent } from './agent.js';
 import type { ChildOutcome } from './child-result.js';
 import { Session } from './session.js';

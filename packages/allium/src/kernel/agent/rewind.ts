@@ -1,5 +1,6 @@
 /** Rewinds and forks a session: which points are possible, and what the session was like there. Nothing is deleted. */
 
+import { endRun } from '../calls/end-children.js';
 import { post } from '../inbox/posting.js';
 import { type Allowed, listed } from '../journal/allowances.js';
 import { upgradeEntries } from '../journal/entry-upgrade.js';
@@ -10,7 +11,6 @@ import type { StoredCell } from '../protocol/state.js';
 import type { Stop } from '../protocol/stop.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
 import type { RunAgent } from '../run/start.js';
-import { endRun } from '../tools/end-children.js';
 import { allowedIn } from './allowing.js';
 
 /** A message id: the history ends with that message, or `before` it. */

@@ -1,5 +1,7 @@
 /** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
 
+import { endChildren, waiting } from '../calls/end-children.js';
+import { unanswered } from '../calls/unanswered.js';
 import { RunContext } from '../context/context.js';
 import { outOfTime } from '../context/stop-checks.js';
 import { toldBeside } from '../guards/told-beside.js';
@@ -24,8 +26,6 @@ import { RunError } from '../protocol/result.js';
 import { Aborted, controlKind, isControl } from '../protocol/signals.js';
 import type { RunStatus, Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
-import { endChildren, waiting } from '../tools/end-children.js';
-import { unanswered } from '../tools/unanswered.js';
 import { type Ended, endedBy, failedWith } from './ended.js';
 import { converse } from './loop.js';
 import type { Run } from './run.js';

@@ -13,6 +13,7 @@
  * exit, each tool call has its result and each event that started has ended.
  */
 
+import { isAsked } from '../calls/unanswered.js';
 import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
 import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
@@ -31,7 +32,6 @@ import { kernelStop } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import type { Awaitable } from '../protocol/store.js';
 import { type BatchOutcome, ToolBatch } from '../tools/tool-batch.js';
-import { isAsked } from '../tools/unanswered.js';
 import { compactHistory } from './compact.js';
 import type { Run } from './run.js';
 

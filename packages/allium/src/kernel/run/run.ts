@@ -1,5 +1,7 @@
 /** A run under way: what the loop, the contexts and the layers share. */
 
+import type { GivenUp } from '../calls/end-children.js';
+import type { ToolsRun } from '../calls/tools-run.js';
 import { type Context, RunContext, SeamCall } from '../context/context.js';
 import type { RequestParts } from '../context/run-port.js';
 import { answerRestorers } from '../guards/restore.js';
@@ -25,8 +27,6 @@ import type { Change, StateReader } from '../protocol/result.js';
 import type { QueueModes } from '../protocol/run-options.js';
 import type { Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import type { GivenUp } from '../tools/end-children.js';
-import type { ToolsRun } from '../tools/tools-run.js';
 import { carry } from './ended.js';
 import { RunRecord } from './run-record.js';
 import type { Start } from './start.js';

@@ -1,5 +1,7 @@
 /** The beginning of a run: loads the session, then starts a run or finds the one to resume. */
 
+import { endChildren, waiting } from '../calls/end-children.js';
+import { isAsked, unanswered } from '../calls/unanswered.js';
 import {
   type Answer,
   cameTooLate,
@@ -28,8 +30,6 @@ import type { Plan } from '../protocol/middleware.js';
 import { kernelStop } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
-import { endChildren, waiting } from '../tools/end-children.js';
-import { isAsked, unanswered } from '../tools/unanswered.js';
 import { statesBelow } from './result-state.js';
 import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';

@@ -1,5 +1,6 @@
 /** What a run starts with: the agent, where its session is kept, and what the caller asked for. */
 
+import type { ToolsRun } from '../calls/tools-run.js';
 import type { Context as InternalContext } from '../context/context.js';
 import type { EventQueue } from '../events/event-queue.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
@@ -15,7 +16,6 @@ import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { MiddlewareList, Plan } from '../protocol/middleware.js';
 import type { QueueModes, ResumeOptions } from '../protocol/run-options.js';
 import type { RequestHandler } from '../protocol/store.js';
-import type { ToolsRun } from '../tools/tools-run.js';
 import type { Run } from './run.js';
 
 export interface Start {

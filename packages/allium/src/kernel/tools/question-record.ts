@@ -1,12 +1,12 @@
 /** What is written and told about the questions of a batch. */
 
+import { hashOf, shownArguments } from '../calls/tool-arguments.js';
+import type { Call, CallBatch } from '../calls/tool-call.js';
+import { tellWaiting } from '../calls/tool-results.js';
+import type { ToolsRun } from '../calls/tools-run.js';
 import type { ToolContext } from '../context/context.js';
 import { deepFreeze } from '../messages/messages.js';
 import type { Decision, EntryBody, PendingRequest, Request } from '../protocol/store.js';
-import { hashOf, shownArguments } from './tool-arguments.js';
-import type { Call, CallBatch } from './tool-call.js';
-import { tellWaiting } from './tool-results.js';
-import type { ToolsRun } from './tools-run.js';
 
 export class QuestionRecord {
   /** Verdicts and questions that wait to be written. */

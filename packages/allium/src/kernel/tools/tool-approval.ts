@@ -1,5 +1,8 @@
 /** Whether calls may happen: what hooks and guards decide, what they ask people, and what people answer. */
 
+import { hashOf, judgeRaw, validate } from '../calls/tool-arguments.js';
+import type { Call, CallBatch } from '../calls/tool-call.js';
+import type { ToolsRun } from '../calls/tools-run.js';
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { storable } from '../guards/call-verdicts.js';
@@ -11,10 +14,7 @@ import { beforeToolCall, type CallDecision } from '../plan/rules.js';
 import { type Asking, askersOf, asking, narrowed } from '../protocol/asking.js';
 import { Suspension } from '../protocol/signals.js';
 import { type Decision, isRequest, type PendingRequest, type Request } from '../protocol/store.js';
-import { hashOf, judgeRaw, validate } from './tool-arguments.js';
-import type { Call, CallBatch } from './tool-call.js';
 import { ToolQuestions } from './tool-questions.js';
-import type { ToolsRun } from './tools-run.js';
 
 const MAX_EDITS = 8;
 

@@ -3,6 +3,12 @@
  * order, whatever happens.
  */
 
+import { prepare } from '../calls/tool-arguments.js';
+import { Call, type CallBatch } from '../calls/tool-call.js';
+import { executeTool } from '../calls/tool-execution.js';
+import { answerRest, finish, tellStart, tellWaiting } from '../calls/tool-results.js';
+import type { ToolsRun } from '../calls/tools-run.js';
+import { inDoubt } from '../calls/unanswered.js';
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
 import { endOf, toolCallLimit } from '../context/stop-checks.js';
@@ -16,13 +22,7 @@ import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
-import { prepare } from './tool-arguments.js';
-import { Call, type CallBatch } from './tool-call.js';
-import { executeTool } from './tool-execution.js';
 import { executeAll, inOrder, isInTurn } from './tool-lanes.js';
-import { answerRest, finish, tellStart, tellWaiting } from './tool-results.js';
-import type { ToolsRun } from './tools-run.js';
-import { inDoubt } from './unanswered.js';
 
 export interface BatchOutcome {
   readonly results: readonly ToolMessage[];

@@ -1,8 +1,9 @@
 /** Executes calls one after the other, all at once, or as many at once as their tools allow. */
+
+import type { Call } from '../calls/tool-call.js';
+import type { ToolsRun } from '../calls/tools-run.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import type { Call } from './tool-call.js';
-import type { ToolsRun } from './tools-run.js';
 
 /** Runs the calls of a batch. */
 interface Executor {

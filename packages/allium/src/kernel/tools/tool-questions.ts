@@ -3,6 +3,7 @@
  * its first answer counts, whoever gives it: the handler, somebody who posts to the inbox, or the end of its time.
  */
 
+import type { Call } from '../calls/tool-call.js';
 import type { ToolContext } from '../context/context.js';
 import { type Answer, cameTooLate, checkAnswer, firstAnswer, hasLapsed, settles } from '../inbox/answers.js';
 import { posted, revokedIn, tookAnswers } from '../inbox/inbox.js';
@@ -25,7 +26,6 @@ import type {
 } from '../protocol/store.js';
 import { inDoubtPolicy } from '../protocol/tool.js';
 import { QuestionRecord } from './question-record.js';
-import type { Call } from './tool-call.js';
 
 /** What came first: an answer of the handler (undefined: it has none for now), one in the inbox, or the end of time. */
 type Said = Decision | 'posted' | 'lapsed' | undefined;
