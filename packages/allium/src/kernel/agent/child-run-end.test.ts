@@ -204,6 +204,42 @@ describe('a sub-agent that waits for an answer ends', () => {
     expect(await ends(store)).toEqual(['done', 'done', 'done']);
   });
 
+  it.each(['read', 'head', 'append', 'take', 'post'] as const)(
+    'or, whichever %s of its journal fails, the run fails as one of the store and goes on later',
+    async (method) => {
+      const through: Middleware = { name: 'through', wrapTool: (_, next) => next() };
+      for (const resumed of [false, true])
+        for (let failing = 1, calls = failing; calls >= failing; failing++) {
+          const store = memoryStore();
+          const { pending } = resumed
+            ? await firm({ store, boss: { middleware: [through] } }).session.run('go')
+            : { pending: [] };
+          calls = 0;
+          const call = store[method] as (...args: unknown[]) => unknown;
+          const down = storeWith(store, {
+            [method]: (id: string, ...args: unknown[]) =>
+              id !== 's' && ++calls === failing ? noServer() : call.call(store, id, ...args),
+          });
+          const { session } = firm({ store: down, boss: { middleware: [through] } });
+          const answers = Object.fromEntries(pending.map(({ id }) => [id, { type: 'approve' as const }]));
+          const outcome = await (resumed ? session.resume({ answers }) : session.run('go')).catch(
+            (error) => error,
+          );
+          if (calls < failing) {
+            expect(outcome.status).toBe(resumed ? 'done' : 'suspended');
+            break;
+          }
+          expect([failing, outcome.code ?? outcome.status]).toEqual([failing, 'STORE_FAILED']);
+          // The answers may have got in.
+          const again = () => firm({ store, boss: { middleware: [through] } }).session;
+          const { status } = await again()
+            .resume({ answers })
+            .catch(() => again().resume());
+          expect([failing, status]).toEqual([failing, resumed ? 'done' : 'suspended']);
+        }
+    },
+  );
+
   it('or goes on later, where the store fails when it is looked for', async () => {
     const store = memoryStore();
     const { session } = firm({ store });

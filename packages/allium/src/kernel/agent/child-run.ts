@@ -145,7 +145,7 @@ class ChildCall {
       const failed = error instanceof RunError ? error.result : undefined;
       // It may have failed with a question open. The parent goes on without it, so nobody could answer that.
       await endRun(this.run, session.id, failed).catch((cause) => {
-        throw this.run.surrender(cause);
+        throw this.run.surrender(this.run.ofStore(cause));
       });
       if (!failed) throw error;
       result = failed;
@@ -181,7 +181,8 @@ class ChildCall {
     try {
       return await ask();
     } catch (error) {
-      throw codeOf(error) === undefined || isStoreTrouble(error) ? this.run.surrender(error) : error;
+      if (codeOf(error) !== undefined && !isStoreTrouble(error)) throw error;
+      throw this.run.surrender(this.run.ofStore(error));
     }
   }
 
