@@ -1,6 +1,6 @@
 // What the sources say about the options of each middleware: the JSDoc of the fields in its `OPTIONS`.
 
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { commentOf, declarations, interfaceOf, sourceAt } from './interfaces.mjs';
 import { alliumFolder, root } from './repository.mjs';
@@ -15,10 +15,15 @@ import { alliumFolder, root } from './repository.mjs';
  */
 
 const folder = join(alliumFolder, 'src/middleware');
+const guardrailFolder = join(alliumFolder, '../guardrails/src');
 
 /** @returns {string[]} The folders of the middleware, which are their names. */
 export function middlewareNames() {
-  return readdirSync(folder, { withFileTypes: true })
+  return foldersIn(folder);
+}
+
+function foldersIn(/** @type {string} */ place) {
+  return readdirSync(place, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
     .sort();
@@ -30,18 +35,20 @@ export function optionDocs(/** @type {string} */ middleware) {
 }
 
 /**
- * @returns {Record<string, Record<string, string>>} A sentence or two for each option of each middleware, and of `mcp`, for
- *   editors.
+ * @returns {Record<string, Record<string, string>>} A sentence or two for each option of each middleware, of `mcp` and of
+ *   each guardrail, for editors.
  */
 export function optionDescriptions() {
   const docs = middlewareNames().map((name) => ({ name, options: optionDocs(name) }));
   docs.push({ name: 'mcp', options: fieldsOf(join(root, 'packages/mcp/src/options.ts'), 'OPTIONS') });
-  return Object.fromEntries(
-    docs.map(({ name, options }) => [
-      name,
-      Object.fromEntries(options.map((option) => [option.name, descriptionOf(option)])),
-    ]),
-  );
+  for (const name of foldersIn(guardrailFolder))
+    if (existsSync(join(guardrailFolder, name, 'README.md')))
+      docs.push({ name, options: fieldsOf(join(guardrailFolder, name, 'index.ts'), 'OPTIONS') });
+  return Object.fromEntries(docs.map(({ name, options }) => [name, descriptionsOf(options)]));
+}
+
+function descriptionsOf(/** @type {OptionDoc[]} */ options) {
+  return Object.fromEntries(options.map((option) => [option.name, descriptionOf(option)]));
 }
 
 function descriptionOf(/** @type {OptionDoc} */ { text, default: standard }) {

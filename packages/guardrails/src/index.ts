@@ -5,6 +5,7 @@ export { type GroundedOptions, grounded, type Sources } from './grounded/index.j
 export { type Checked, type GuardrailOptions, guardrail } from './guardrail/index.js';
 export { type LlmJudgeOptions, llmJudge } from './llm-judge/index.js';
 export { type MaxInputTokensOptions, maxInputTokens } from './max-input-tokens/index.js';
+export { OPTIONS } from './options.js';
 export { type PiiOptions, pii, type Recognized } from './pii/index.js';
 export { type PromptInjectionOptions, promptInjection } from './prompt-injection/index.js';
 export { type SecretsOptions, secrets } from './secrets/index.js';

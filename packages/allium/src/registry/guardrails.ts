@@ -1,5 +1,7 @@
 /** The guardrails by name. They are loaded from `@allium/guardrails` when one is asked for. */
 import { AlliumError } from '../kernel/lib/errors.js';
+import type { Fields } from '../kernel/lib/shapes.js';
+import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
 import { type Entry, type FactoryContext, loadPackage } from './registry.js';
 
@@ -21,14 +23,17 @@ const FACTORIES = {
   'max-input-tokens': 'maxInputTokens',
 } as const;
 
-/** `adapt`: puts what options name, such as a model, in the place of its name. */
+/** `adapt`: puts what options name, such as a model, in the place of its name. `schemaOf`: the schema of options, for editors. */
 export function guardrailEntries(
   adapt: (options: Record<string, unknown>, context: FactoryContext) => Promise<object>,
+  schemaOf: (fields: Fields) => JsonSchema,
 ): readonly Omit<Entry<Middleware>, 'builtIn'>[] {
   return Object.entries(FACTORIES).map(([name, factory]) => ({
     name,
-    // The factory judges its options.
-    optionsSchema: { type: 'object' },
+    optionsSchema: async () => {
+      const fields = await fieldsOf(name);
+      return fields ? schemaOf(fields) : { type: 'object' };
+    },
     factory: async (options: never, context: FactoryContext) => {
       const make = (await loadPackage(context, PACKAGE))[factory];
       if (typeof make !== 'function')
@@ -42,4 +47,14 @@ export function guardrailEntries(
       return make(await adapt(options, context)) as Middleware;
     },
   }));
+}
+
+/** What the package says of a guardrail's options; nothing if it is not installed here. The factory judges them anyway. */
+async function fieldsOf(name: string): Promise<Fields | undefined> {
+  // Not a literal: the package is no dependency of this one.
+  const specifier: string = PACKAGE;
+  const loaded = (await import(specifier).catch(() => ({}))) as {
+    OPTIONS?: Readonly<Record<string, Fields>>;
+  };
+  return loaded.OPTIONS?.[name];
 }

@@ -115,8 +115,11 @@ const box = Object.entries(BUILT_IN).map(([name, load]) => ({
   },
 }));
 
-const guardrails = guardrailEntries(async ({ model, ...rest }, context) =>
-  model === undefined ? rest : { ...rest, model: await modelIn(context, model) },
+const guardrails = guardrailEntries(
+  async ({ model, ...rest }, context) =>
+    model === undefined ? rest : { ...rest, model: await modelIn(context, model) },
+  (fields) =>
+    schemaOf(fields, fields.model && { model: { description: 'The name of the model.', ...modelNames } }),
 );
 
 const registry = new Registry<Middleware>(

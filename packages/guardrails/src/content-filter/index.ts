@@ -5,7 +5,7 @@ import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { linearPattern, type Search, wordPattern } from '../scan/patterns.js';
 
-const OPTIONS = {
+export const OPTIONS = {
   ...SEARCH_FIELDS,
   /** Words and phrases that may not pass, as whole words, in any case. */
   keywords: kinds.listOf(kinds.nonEmptyText),

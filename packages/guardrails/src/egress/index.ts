@@ -4,7 +4,7 @@ import { checkFields, invalidOption, kinds, type OptionsOf } from 'allium/kit';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { findHosts } from './hosts.js';
 
-const OPTIONS = {
+export const OPTIONS = {
   ...SEARCH_FIELDS,
   /** Hosts that may be named: `example.org`, or `*.example.org` for all below it. @default none */
   allowHosts: kinds.names,

@@ -8,7 +8,7 @@ import { COMMON_FIELDS, guardrailOf, searchGuard } from '../scan/guard.js';
 /** Texts, or a function that gives those of a run. */
 export type Sources = readonly string[] | ((ctx: GuardContext) => readonly string[]);
 
-const OPTIONS = {
+export const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
   /** What an answer may claim. @default what tools returned in this session */

@@ -12,7 +12,7 @@ const hold = kinds.either(
   kinds.kind<Window>('window(n)', (value) => Number.isInteger(value?.chars) && value.chars >= 1),
 );
 
-const OPTIONS = {
+export const OPTIONS = {
   ...COMMON_FIELDS,
   /** Looks at each text, at once, and returns what may not pass. While text streams it is asked again with more of it. */
   check: kinds.func<(text: string, ctx: GuardContext) => Checked>(),

@@ -4,7 +4,7 @@ import { checkFields, kinds, type OptionsOf } from 'allium/kit';
 import { JUDGE_FIELDS, judged, PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 
-const OPTIONS = {
+export const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
   ...PARALLEL_FIELD,

@@ -2,7 +2,7 @@
 import { defineMiddleware, type Middleware, type ModelContext } from 'allium';
 import { checkFields, estimateInputTokens, kinds, type OptionsOf } from 'allium/kit';
 
-const OPTIONS = {
+export const OPTIONS = {
   /** The most tokens a request may have: messages, system prompt and tools. */
   limit: kinds.required(kinds.integer(1)),
   /** Counts the tokens of a request. @default an estimate */

@@ -15,7 +15,7 @@ export interface Recognized {
   readonly kind: string;
 }
 
-const OPTIONS = {
+export const OPTIONS = {
   ...SEARCH_FIELDS,
   /** What to look for. @default everything it knows */
   types: kinds.listOf(kinds.oneOf(...PII_TYPES)) as Kind<readonly PiiType[]>,

@@ -5,7 +5,7 @@ import { JUDGE_FIELDS, judged } from '../asking/judge.js';
 import { COMMON_FIELDS, searchGuard } from '../scan/guard.js';
 import { injectionDetector } from './detect.js';
 
-const OPTIONS = {
+export const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
   /** How much has to speak for an injection. Less finds more, and more that is none. @default 1 */

@@ -4,7 +4,7 @@ import { checkFields, kinds, type OptionsOf } from 'allium/kit';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { secretDetector } from './detect.js';
 
-const OPTIONS = {
+export const OPTIONS = {
   ...SEARCH_FIELDS,
   /** Also find what looks random behind a word such as `password` or `token`, whatever its format. @default true */
   entropy: kinds.flag,

@@ -6,7 +6,7 @@ import { normalise } from '../prompt-injection/normalise.js';
 import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 
-const OPTIONS = {
+export const OPTIONS = {
   ...SEARCH_FIELDS,
   /** How many words in a row have to be those of the prompt. @default 8 */
   words: kinds.integer(3, 100),

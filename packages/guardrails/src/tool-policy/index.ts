@@ -28,7 +28,7 @@ const RULE = {
 
 export type ToolRule = OptionsOf<typeof RULE>;
 
-const OPTIONS = {
+export const OPTIONS = {
   /** Names of tools that may be called, as rules behind `rules`; `*` stands for any letters. */
   allow: kinds.names,
   /** Names of tools that may not be called, as rules before all others. */

@@ -10,7 +10,7 @@ export type Topics = readonly string[] | Readonly<Record<string, readonly string
 
 const topicList = kinds.either(kinds.names, kinds.recordOf(kinds.names)) as Kind<Topics>;
 
-const OPTIONS = {
+export const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
   ...PARALLEL_FIELD,
