@@ -5,12 +5,13 @@ import type { AgentWorker } from '@allium/worker';
 import { connectionOf, type FleetOptions, loadFleet, withFleetOptions } from '../fleet.js';
 import { UsageError } from '../outcome.js';
 import { type AddCommand, openConfig, positive, type Shell, withAgent } from '../shell.js';
-import { note } from '../terminal/io.js';
+import { note, print } from '../terminal/io.js';
 
 interface Options extends FleetOptions {
   readonly concurrency: number;
   readonly port?: number;
   readonly quiet?: boolean;
+  readonly json?: boolean;
 }
 
 export const addWorker: AddCommand = (program, shell) => {
@@ -23,6 +24,7 @@ export const addWorker: AddCommand = (program, shell) => {
     .option('-n, --concurrency <number>', 'jobs at a time', positive, 10)
     .option('--port <number>', 'serve /healthz, /readyz and /metrics there', positive)
     .option('-q, --quiet', 'do not tell of every job')
+    .option('--json', 'print what happens to jobs, one JSON object per line')
     .action((options: Options) => work(shell, options));
 };
 
@@ -47,7 +49,9 @@ async function work(shell: Shell, options: Options): Promise<void> {
         // The signals of the command line end it.
         drainOn: [],
         onError: (error) => tell(`error: ${error instanceof Error ? error.message : String(error)}`),
-        onEvent({ type, runId, outcome }) {
+        onEvent({ type, runId, sessionId, outcome }) {
+          if (options.json)
+            return print(io, shell.redact(JSON.stringify({ type, runId, sessionId, outcome })));
           if (!options.quiet) tell(`${type} ${runId}${outcome ? ` ${outcome.status}` : ''}`);
         },
       });
