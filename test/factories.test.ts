@@ -67,7 +67,11 @@ describe.each(factories)('%s()', (name, make) => {
 describe.each([
   ['fileStore', fileStore as Factory, 'dir, fsync'],
   ['sqliteStore', sqliteStore as Factory, 'path, database, fsync, exclusive, busyTimeoutMs'],
-  ['postgresStore', postgresStore as Factory, 'connectionString, pool, maxConnections, schema, setup'],
+  [
+    'postgresStore',
+    postgresStore as Factory,
+    'connectionString, pool, maxConnections, schema, prepare, setup',
+  ],
   ['redisStore', redisStore as Factory, 'url, client, prefix'],
 ])('%s()', (name, make, takes) => {
   it('says what it needs when it is given nothing', () => {
