@@ -16,7 +16,8 @@ import { readTally, tallyLine } from './tally.mjs';
 const lanes = process.argv.includes('--quick')
   ? [['vitest:quick'], ['lint', 'types']]
   : [
-      ['browser', 'runtimes', 'vitest'],
+      // The other runtimes are 700 MB: CI fetches them, and everybody else says `npm run runtimes` once.
+      ['browser', ...(process.env.CI ? ['runtimes'] : []), 'vitest'],
       ['lint', 'types', 'docs'],
     ];
 
