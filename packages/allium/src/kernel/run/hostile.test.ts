@@ -489,7 +489,7 @@ it.each<[string, () => unknown, RegExp]>([
   [
     'a function whose name is none',
     () => ({ systemPrompt: Object.defineProperty(() => {}, 'name', { value: Symbol('x') }) }),
-    /`systemPrompt` to be text, got a function\./,
+    /`systemPrompt` to be text, .*got a function\./,
   ],
   [
     'replaces of nobody',
