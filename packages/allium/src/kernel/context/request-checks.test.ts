@@ -68,7 +68,7 @@ const WRONG: [string, object, string][] = [
   [
     'settings',
     { settings: { max_tokens: 5 } },
-    'Unknown option `max_tokens` of ctx.settings. Here that is `maxOutputTokens`. It takes: maxOutputTokens, temperature, topP, stopSequences, seed, toolChoice, responseSchema, provider, systemMetadata.',
+    'Unknown option `max_tokens` of ctx.settings. Here that is `maxOutputTokens`. It takes: maxOutputTokens, temperature, topP, stopSequences, seed, toolChoice, responseSchema, provider, systemMetadata, systemBlocks.',
   ],
 ];
 
