@@ -36,7 +36,21 @@ export const phrase = 'zebra herds graze beside the northern river quagga';
 const findPhrase = (text: string) =>
   [...text.matchAll(/zebra-quagga/g)].map(({ index }) => ({ start: index, end: index + 12 }));
 
-const ALL_BUT_THE_TOOL = 'observers journal requests audit events result history cassette cache'.split(' ');
+const ALL_BUT_THE_TOOL = [
+  ...[
+    'observers',
+    'journal',
+    'requests',
+    'audit',
+    'events',
+    'result',
+    'history',
+    'cassette',
+    'cache',
+    'traces',
+  ],
+  ...['HTTP events', 'HTTP events later', 'HTTP answer', 'HTTP history'],
+];
 
 /** Details of a result are no text of the subject, so a judge has to look at them itself. */
 const refuses = async ({ text, result }: GuardSubject) =>
@@ -93,8 +107,10 @@ export const GUARDS: Readonly<Record<string, Guarding>> = {
 export const PLACES = [
   'input',
   'queued',
+  'steered',
   'output',
   'final',
+  'structured',
   'thinking',
   'arguments',
   'result',
@@ -112,8 +128,10 @@ export type Place = (typeof PLACES)[number];
 export const POINT_OF: Readonly<Record<Place, GuardPoint>> = {
   input: 'input',
   queued: 'input',
+  steered: 'input',
   output: 'output',
   final: 'output',
+  structured: 'output',
   thinking: 'thinking',
   arguments: 'tool-args',
   result: 'tool-result',
@@ -126,7 +144,7 @@ export const POINT_OF: Readonly<Record<Place, GuardPoint>> = {
   'sub-agent result': 'tool-result',
 };
 
-export const MODES = ['run', 'stream', 'cached', 'replayed', 'resumed', 'retried'] as const;
+export const MODES = ['run', 'stream', 'served', 'cached', 'replayed', 'resumed', 'retried'] as const;
 export type Mode = (typeof MODES)[number];
 
 export function guardsOf(guard: string, action: GuardAction): { on: GuardPoint[]; middleware: Middleware[] } {

@@ -1,4 +1,6 @@
 /** Runs that bring a secret in at one place, and everything that keeps or shows something of them. */
+import { otel } from '@allium/otel';
+import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import {
   Agent,
   type AgentEvent,
@@ -11,6 +13,8 @@ import {
   tool,
   toolResult,
 } from 'allium';
+import { serve } from 'allium/http';
+import { alliumClient } from 'allium/http/client';
 import { auditLog } from 'allium/middleware/audit-log';
 import { cache } from 'allium/middleware/cache';
 import { consoleLogger } from 'allium/middleware/console-logger';
@@ -18,6 +22,7 @@ import { observability } from 'allium/middleware/observability';
 import { record } from 'allium/middleware/record';
 import { replay } from 'allium/middleware/replay';
 import { retry } from 'allium/middleware/retry';
+import { structuredOutput } from 'allium/middleware/structured-output';
 import { toolCache } from 'allium/middleware/tool-cache';
 import { type Answer, scriptedModel } from 'allium/testing';
 import { z } from 'zod';
@@ -101,6 +106,7 @@ function scripts(place: Place, secret: string, asks: boolean): { main: Answer[];
       ),
     );
   if (place === 'arguments') main.push(calling(call('plain', { to: [{ [`the ${secret}`]: said }] })));
+  if (place === 'steered') main.push(calling(call('plain')));
   if (place === 'result' || place === 'details' || place === 'update' || place === 'tool error')
     main.push(calling(call('leak')));
   if (place === 'sub-agent prompt') main.push(calling(call('clerk', { prompt: said })));
@@ -110,8 +116,55 @@ function scripts(place: Place, secret: string, asks: boolean): { main: Answer[];
   if (place === 'sub-agent result') clerk.push(calling(call('leak')));
   if (asks) main.push(calling(call('ask')));
   if (place === 'model error') main.push({ parts: halves(said), error: new Error(said) });
+  if (place === 'structured') main.push(saying(...halves(JSON.stringify({ note: secret }))));
   if (place === 'final') main.push(saying(...halves(said)));
   return { main, clerk };
+}
+
+/** OpenTelemetry with an exporter that keeps the spans. */
+function tracing(): { provider: NodeTracerProvider; spans: () => unknown } {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const spans = () =>
+    exporter
+      .getFinishedSpans()
+      .map(({ name, attributes, events, status }) => ({ name, attributes, events, status }));
+  return { provider, spans };
+}
+
+/** Runs it for a client of `serve`, to whom everything is shown that can be. */
+async function serving(
+  agent: Agent,
+  sinks: Sinks,
+  request: { sessionId: string; input: string; live: boolean },
+) {
+  const { sessionId, input, live } = request;
+  const handler = serve({
+    agents: agent,
+    authorize: 'none',
+    show: { thinking: true, tools: true, notices: ['guard_warning'], synthetic: true, usage: true },
+    onError: () => undefined,
+  });
+  const send: typeof fetch = (url, init) => handler(new Request(url, init));
+  const client = alliumClient({ baseUrl: 'http://localhost', fetch: send });
+  if (live) {
+    const events: unknown[] = [];
+    for await (const { event } of client.run(input, { sessionId, create: true })) events.push(event);
+    sinks.add('HTTP events', [events, joined(events as AgentEvent[])]);
+    const later: unknown[] = [];
+    for await (const { event } of client.join(sessionId)) later.push(event);
+    sinks.add('HTTP events later', later);
+  } else {
+    const answer = await send('http://localhost/sessions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ input, sessionId }),
+    });
+    sinks.add('HTTP answer', await answer.text());
+  }
+  sinks.add('HTTP history', await client.messages(sessionId));
+  sinks.happened++;
+  return 'served';
 }
 
 /** Runs it, and one run more in the same session. */
@@ -141,7 +194,7 @@ export async function play(setting: Setting): Promise<Sinks> {
           sinks.add(which === 'main' ? 'requests' : 'requests of the sub-agent', request.messages);
           if (which === 'main') calls.made++;
           const at = progress[which];
-          const step = steps[at] ?? 'Done.';
+          const step = steps[at] ?? (place === 'structured' ? '{"note":"Done."}' : 'Done.');
           if (mode === 'retried' && failed !== at) {
             failed = at;
             const { parts } = typeof step === 'object' && 'parts' in step ? step : { parts: [] };
@@ -158,12 +211,15 @@ export async function play(setting: Setting): Promise<Sinks> {
     return model;
   };
 
+  /** The one to speak into. */
+  let running: Session | undefined;
   const plain = tool({
     name: 'plain',
     description: 'P.',
     input: z.any(),
-    execute(args) {
+    async execute(args) {
       sinks.add('arguments', args);
+      if (place === 'steered') await running?.steer(said);
       return 'fine';
     },
   });
@@ -195,6 +251,7 @@ export async function play(setting: Setting): Promise<Sinks> {
 
   const systemPrompt = `You count animals. ${phrase.toUpperCase()}`;
   const logged = (line: unknown) => sinks.add('log', line);
+  const traces = tracing();
   const counting = defineMiddleware({
     name: 'counting',
     wrapModel(_, next) {
@@ -205,6 +262,8 @@ export async function play(setting: Setting): Promise<Sinks> {
   const agentOf = (...more: Middleware[]): Agent => {
     const around =
       mode === 'retried' ? [retry({ minDelayMs: 0 }), retry({ name: 'r2', on: 'tool', minDelayMs: 0 })] : [];
+    const shaped =
+      place === 'structured' ? [structuredOutput({ schema: z.object({ note: z.string() }) })] : [];
     const watching: Middleware[] = [
       auditLog({ sink: (line) => sinks.add('audit', line) }),
       observability({
@@ -233,14 +292,17 @@ export async function play(setting: Setting): Promise<Sinks> {
         counting,
         ...watching,
         ...around,
+        ...shaped,
         ...more,
         ...(action === 'none' ? [] : guardsOf(guard, action).middleware),
+        otel({ tracerProvider: traces.provider, content: true }),
       ],
     });
   };
 
   const attempt = async (agent: Agent, start: (session: Session) => Promise<unknown>, id = sessionId) => {
     const session = agent.session(id);
+    running = session;
     try {
       sinks.add('result', await start(session));
     } catch (error) {
@@ -252,10 +314,20 @@ export async function play(setting: Setting): Promise<Sinks> {
   };
   const input = place === 'input' ? said : 'Hello.';
   const begin = async (session: Session): Promise<unknown> => {
-    if (place === 'queued') await session.followUp(said);
+    if (place === 'queued') {
+      await session.followUp(said);
+      // With guards too it lies there as it was posted, until a run takes it in.
+      if (action === 'none') sinks.add('inbox', await own.take(session.id, 0));
+    }
+    if (mode === 'served')
+      return serving(agent, sinks, { sessionId: session.id, input, live: session.id === sessionId });
     if (mode !== 'stream') return session.run(input);
     const events: AgentEvent[] = [];
     const stream = session.stream(input);
+    if (place === 'structured') {
+      for await (const part of stream.partials) sinks.add('partials', part);
+      return stream.result;
+    }
     try {
       for await (const event of stream) events.push(event);
     } finally {
@@ -277,18 +349,19 @@ export async function play(setting: Setting): Promise<Sinks> {
     if (question)
       await attempt(agent, (again) => again.resume({ answers: { [question.id]: { type: 'approve' } } }));
   }
-  if (mode === 'cached' || mode === 'replayed') {
+  if (mode === 'cached' || mode === 'replayed' || mode === 'served') {
     Object.assign(progress, { main: 0, clerk: 0 });
     Object.assign(calls, { asked: 0, made: 0 });
     thrown = 0;
     agent =
-      mode === 'cached'
-        ? agentOf(...layers)
-        : agentOf(replay({ from: [...cassette], onMiss: 'passthrough' }));
+      mode === 'replayed'
+        ? agentOf(replay({ from: [...cassette], onMiss: 'passthrough' }))
+        : agentOf(...layers);
     await attempt(agent, begin, `${sessionId}-again`);
-    sinks.happened = calls.asked - calls.made;
+    if (mode !== 'served') sinks.happened = calls.asked - calls.made;
   }
   await attempt(agent, (again) => again.run('And now?'));
+  sinks.add('traces', traces.spans());
   sinks.add('cassette', cassette);
   sinks.add('cache', [caches.cache, caches.toolCache]);
   for (const id of [sessionId, `${sessionId}-again`]) sinks.add('inbox', await own.take(id, 0));

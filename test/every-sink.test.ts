@@ -12,7 +12,7 @@ const removing = names
 const warning = names.map((guard) => settings(guard, 'warn')).filter((some) => some.length > 0);
 
 /** Ways of running that are nothing but a run unless something happens in them. */
-const SPECIAL: readonly Mode[] = ['cached', 'replayed', 'resumed', 'retried'];
+const SPECIAL: readonly Mode[] = ['served', 'cached', 'replayed', 'resumed', 'retried'];
 
 /** Some at a time, as retries and observers take their time. */
 async function playAll(some: readonly Setting[]): Promise<[Setting, Sinks][]> {
@@ -77,6 +77,10 @@ describe(`${[...removing, ...warning].flat().length} combinations of guard, acti
     for (const setting of settings('contentFilter', 'warn'))
       for (const sink of (await withoutGuard(setting)).marked()) reached.add(sink);
     expect([...reached].sort()).toEqual([
+      'HTTP answer',
+      'HTTP events',
+      'HTTP events later',
+      'HTTP history',
       'arguments',
       'audit',
       'cache',
@@ -84,12 +88,15 @@ describe(`${[...removing, ...warning].flat().length} combinations of guard, acti
       'errors',
       'events',
       'history',
+      'inbox',
       'journal',
       'log',
       'observers',
+      'partials',
       'requests',
       'requests of the sub-agent',
       'result',
+      'traces',
     ]);
   });
 
@@ -141,11 +148,13 @@ function withoutGuard({ mode, place }: Setting): Promise<Sinks> {
  */
 function keptBack({ guard, place }: Setting): readonly string[] {
   const judged = guard === 'guardrail, judge';
+  // Only where nothing guards it is looked at before it is taken in.
+  if (place === 'queued') return ['inbox'];
   if (place === 'update' || place === 'sub-agent result')
-    return judged ? ['cassette', 'observers', 'events', 'result'] : ['cassette'];
-  if (!judged) return [];
+    return judged ? ['cassette', 'observers', 'events', 'result', 'HTTP events'] : ['cassette'];
+  if (!judged) return place === 'model error' ? ['HTTP events'] : [];
   if (place === 'tool error') return ['log'];
   return place === 'model error'
-    ? ['observers', 'journal', 'log', 'events', 'errors', 'cassette', 'result']
+    ? ['observers', 'journal', 'log', 'events', 'HTTP events', 'errors', 'cassette', 'result']
     : [];
 }
