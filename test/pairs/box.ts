@@ -177,6 +177,7 @@ export const BOX: readonly Member[] = [
     recovers: ['transient-tool'],
   },
   { name: 'skills', make: () => box.skills({ dir: skillFolder }), once: 'DUPLICATE_TOOL' },
+  { name: 'smooth-stream', make: () => box.smoothStream({ delayMs: 0 }) },
   { name: 'stopwatch', make: () => box.stopwatch({ log: ignore }) },
   {
     name: 'structured-output',
