@@ -147,9 +147,10 @@ export const POINT_OF: Readonly<Record<Place, GuardPoint>> = {
 export const MODES = ['run', 'stream', 'served', 'cached', 'replayed', 'resumed', 'retried'] as const;
 export type Mode = (typeof MODES)[number];
 
-export function guardsOf(guard: string, action: GuardAction): { on: GuardPoint[]; middleware: Middleware[] } {
+/** A guard and the points at which it judges: all that it can, or those asked for. */
+export function guardsOf(guard: string, action: GuardAction, points?: GuardPoint[]) {
   const { make, on: own = EVERYWHERE } = GUARDS[guard]!;
-  const on = action === 'feedback' ? own.filter((point) => ANSWERS.includes(point)) : own;
+  const on = points ?? (action === 'feedback' ? own.filter((point) => ANSWERS.includes(point)) : own);
   return { on, middleware: [make({ action, on })] };
 }
 
@@ -158,6 +159,8 @@ export interface Setting {
   readonly action: GuardAction | 'none';
   readonly mode: Mode;
   readonly place: Place;
+  /** @default all that a guard with this action can judge */
+  readonly points?: GuardPoint[];
   /** @default in memory */
   readonly store?: Store;
   readonly sessionId?: string;

@@ -174,7 +174,8 @@ export async function play(setting: Setting): Promise<Sinks> {
   const { secret } = GUARDS[guard]!;
   const said = `Well, ${secret}, so it is.`;
   // Errors of tools and models are judged as what tools say.
-  const judgesErrors = action === 'none' || guardsOf(guard, action).on.includes('tool-result');
+  const judgesErrors =
+    action === 'none' || guardsOf(guard, action, setting.points).on.includes('tool-result');
   const lost = judgesErrors ? `Lost: ${said}` : 'Lost.';
   const own = setting.store ?? memoryStore();
   const store = setting.store ? own : told(own, sinks);
@@ -294,7 +295,7 @@ export async function play(setting: Setting): Promise<Sinks> {
         ...around,
         ...shaped,
         ...more,
-        ...(action === 'none' ? [] : guardsOf(guard, action).middleware),
+        ...(action === 'none' ? [] : guardsOf(guard, action, setting.points).middleware),
         otel({ tracerProvider: traces.provider, content: true }),
       ],
     });

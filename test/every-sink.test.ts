@@ -1,160 +1,56 @@
-/**
- * What a guardrail removes is in no sink, wherever it came in and however the run goes; with `warn` it is in all of them.
- */
+/** What a guardrail removes is in no sink, wherever it came in and however the run goes. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { GUARDS, MODES, type Mode, PLACES, REMOVING, type Setting, settings } from './every-sink-guards.js';
-import { play, type Sinks, textOfAll } from './every-sink-setup.js';
+import { leaksIn, print, SPECIAL, titleOf } from './every-sink-checks.js';
+import { GUARDS, PLACES, REMOVING, type Setting, settings } from './every-sink-guards.js';
 
 const names = Object.keys(GUARDS);
 const removing = names
   .flatMap((guard) => REMOVING.map((action) => settings(guard, action)))
   .filter((some) => some.length > 0);
-const warning = names.map((guard) => settings(guard, 'warn')).filter((some) => some.length > 0);
-
-/** Ways of running that are nothing but a run unless something happens in them. */
-const SPECIAL: readonly Mode[] = ['served', 'cached', 'replayed', 'resumed', 'retried'];
-
-/** Some at a time, as retries and observers take their time. */
-async function playAll(some: readonly Setting[]): Promise<[Setting, Sinks][]> {
-  const left = [...some];
-  const played: [Setting, Sinks][] = [];
-  while (left.length > 0)
-    played.push(
-      ...(await Promise.all(
-        left.splice(0, 8).map(async (setting): Promise<[Setting, Sinks]> => [setting, await play(setting)]),
-      )),
-    );
-  return played;
-}
 
 let played = 0;
-let found = 0;
-afterAll(() => {
-  process.stdout.write(
-    `every sink: ${played} combinations of guard, action, place and way of running played, ${found} with nothing left in any sink\n`,
-  );
-});
+afterAll(() =>
+  print(`nothing left in any sink of ${played} combinations of guard, action, place and way of running`),
+);
 
-describe(`${[...removing, ...warning].flat().length} combinations of guard, action, place and way of running`, () => {
+describe(`${removing.flat().length} combinations of guard, action, place and way of running`, () => {
   it.each(removing.map((some) => [titleOf(some), some] as const))(
     '%s: nothing is left in any sink',
     async (_, some) => {
-      const leaks: string[] = [];
-      const happened = new Map(MODES.map((mode) => [mode, 0]));
-      for (const [setting, sinks] of await playAll(some)) {
-        played++;
-        happened.set(setting.mode, happened.get(setting.mode)! + sinks.happened);
-        const excepted = GUARDS[setting.guard]!.except?.(setting) ?? [];
-        const marked = sinks.marked().filter((sink) => !excepted.includes(sink));
-        if (marked.length > 0) leaks.push(`${setting.place}, ${setting.mode}: ${marked.join(', ')}`);
-        else found++;
-      }
+      const { leaks, happened } = await leaksIn(some);
       expect(leaks).toEqual([]);
       for (const mode of SPECIAL) expect(happened.get(mode), mode).toBeGreaterThan(0);
+      played += some.length;
     },
   );
-
-  it.each(warning.map((some) => [titleOf(some), some] as const))(
-    '%s: it is where it is without a guard, and a verdict says so',
-    async (_, some) => {
-      const missing: string[] = [];
-      for (const [setting, sinks] of await playAll(some)) {
-        played++;
-        const wanted = (await withoutGuard(setting))
-          .marked()
-          .filter((sink) => !keptBack(setting).includes(sink));
-        const marked = sinks.marked();
-        const gone = wanted.filter((sink) => !marked.includes(sink));
-        if (hasVerdict(sinks) === hasNoVerdict(setting)) gone.push('verdict');
-        if (gone.length > 0) missing.push(`${setting.place}, ${setting.mode}: ${gone.join(', ')}`);
-      }
-      expect(missing).toEqual([]);
-    },
-  );
-
-  it('every sink gets the secret where nothing guards it, or the test would see no leak', async () => {
-    const reached = new Set<string>();
-    for (const setting of settings('contentFilter', 'warn'))
-      for (const sink of (await withoutGuard(setting)).marked()) reached.add(sink);
-    expect([...reached].sort()).toEqual([
-      'HTTP answer',
-      'HTTP events',
-      'HTTP events later',
-      'HTTP history',
-      'arguments',
-      'audit',
-      'cache',
-      'cassette',
-      'errors',
-      'events',
-      'history',
-      'inbox',
-      'journal',
-      'log',
-      'observers',
-      'partials',
-      'requests',
-      'requests of the sub-agent',
-      'result',
-      'traces',
-    ]);
-  });
-
-  it.each(SPECIAL)('%s is what happens at every place where nothing guards', async (mode) => {
-    const not: string[] = [];
-    for (const place of PLACES) {
-      const { happened } = await withoutGuard({ guard: 'contentFilter', action: 'none', mode, place });
-      if (happened === 0) not.push(place);
-    }
-    // Nobody keeps an answer that failed.
-    expect(not).toEqual(mode === 'cached' ? ['model error'] : []);
-  });
 });
 
-function titleOf(some: readonly Setting[]): string {
-  return `${some[0]!.guard}, ${some[0]!.action} (${some.length})`;
-}
-
-/** What a sub-agent's guard said comes as progress of its call. */
-function hasVerdict(sinks: Sinks): boolean {
-  return /"type":"guard_verdict"[^{]*"verdict":\{[^}]*"action":"warn"/.test(
-    textOfAll(sinks.got.get('observers')),
+// The points at which no guard judges unless it is told to.
+const SEARCHING = ['pii', 'secrets', 'contentFilter', 'egress', 'guardrail, check', 'guardrail, judge'];
+const pointed = (point: 'final' | 'request', guard: string): Setting[] =>
+  REMOVING.filter((action) => point === 'final' || action !== 'feedback').flatMap((action) =>
+    settings(guard, action)
+      .filter(({ place }) => (point === 'final' ? ['final', 'structured'] : PLACES_SENT).includes(place))
+      .map((setting) => ({ ...setting, points: [point] })),
   );
-}
+/** An answer that ends a run, and what it failed with, is sent to nobody. */
+const PLACES_SENT: readonly string[] = PLACES.filter((place) => place !== 'model error');
 
-/** Attempts that fail have no verdicts, and nobody asks a judge about progress, a sub-agent's events among it. */
-function hasNoVerdict({ guard, mode, place }: Setting): boolean {
-  if (place === 'model error') return true;
-  if (guard !== 'guardrail, judge') return false;
-  // The tool's first attempt fails with words that are judged.
-  return place === 'sub-agent result' || (place === 'update' && mode !== 'retried');
-}
+describe('guards at other points', () => {
+  it.each(SEARCHING)('%s at `final`: nothing is left in any sink', async (guard) => {
+    const some = pointed('final', guard);
+    const { leaks } = await leaksIn(some);
+    expect(leaks).toEqual([]);
+    played += some.length;
+  });
 
-const unguarded = new Map<string, Promise<Sinks>>();
-
-/** What comes of it then: the same for every secret. */
-function withoutGuard({ mode, place }: Setting): Promise<Sinks> {
-  const key = `${mode}, ${place}`;
-  const known = unguarded.get(key);
-  if (known) return known;
-  const made = play({ guard: 'contentFilter', action: 'none', mode, place });
-  unguarded.set(key, made);
-  return made;
-}
-
-/**
- * What is told at once cannot wait for a judge, and cassettes hold nothing of calls under way that guards would have to
- * judge: both is kept back under any guard.
- */
-function keptBack({ guard, place }: Setting): readonly string[] {
-  const judged = guard === 'guardrail, judge';
-  // Only where nothing guards it is looked at before it is taken in.
-  if (place === 'queued') return ['inbox'];
-  if (place === 'update' || place === 'sub-agent result')
-    return judged ? ['cassette', 'observers', 'events', 'result', 'HTTP events'] : ['cassette'];
-  if (!judged) return place === 'model error' ? ['HTTP events'] : [];
-  if (place === 'tool error') return ['log'];
-  return place === 'model error'
-    ? ['observers', 'journal', 'log', 'events', 'HTTP events', 'errors', 'cassette', 'result']
-    : [];
-}
+  it.each(SEARCHING)('%s at `request`: nothing is left in what models are sent', async (guard) => {
+    const some = pointed('request', guard)
+      .filter(({ mode }) => mode === 'run' || mode === 'resumed')
+      // No provider is sent details, and a judge of requests is not shown them.
+      .filter(({ place }) => guard !== 'guardrail, judge' || place !== 'details');
+    const { leaks } = await leaksIn(some, (sink) => sink.startsWith('requests'));
+    expect(leaks).toEqual([]);
+    played += some.length;
+  });
+});

@@ -1,0 +1,114 @@
+/** With `warn`, and without a guard, every sink has the secret: a test that looks for leaks would see one. */
+import { afterAll, describe, expect, it } from 'vitest';
+import { playAll, print, SPECIAL, titleOf } from './every-sink-checks.js';
+import { GUARDS, PLACES, type Setting, settings } from './every-sink-guards.js';
+import { play, type Sinks, textOfAll } from './every-sink-setup.js';
+
+const warning = Object.keys(GUARDS)
+  .map((guard) => settings(guard, 'warn'))
+  .filter((some) => some.length > 0);
+
+let played = 0;
+afterAll(() => print(`a warning and the text in ${played} combinations of guard, place and way of running`));
+
+describe(`${warning.flat().length} combinations of guard, place and way of running`, () => {
+  it.each(warning.map((some) => [titleOf(some), some] as const))(
+    '%s: it is where it is without a guard, and a verdict says so',
+    async (_, some) => {
+      const missing: string[] = [];
+      for (const [setting, sinks] of await playAll(some)) {
+        const wanted = (await withoutGuard(setting))
+          .marked()
+          .filter((sink) => !keptBack(setting).includes(sink));
+        const marked = sinks.marked();
+        const gone = wanted.filter((sink) => !marked.includes(sink));
+        if (hasVerdict(sinks) === hasNoVerdict(setting)) gone.push('verdict');
+        if (gone.length > 0) missing.push(`${setting.place}, ${setting.mode}: ${gone.join(', ')}`);
+      }
+      expect(missing).toEqual([]);
+      played += some.length;
+    },
+  );
+
+  it('every sink gets the secret where nothing guards it, or the test would see no leak', async () => {
+    const reached = new Set<string>();
+    for (const setting of settings('contentFilter', 'warn'))
+      for (const sink of (await withoutGuard(setting)).marked()) reached.add(sink);
+    expect([...reached].sort()).toEqual([
+      'HTTP answer',
+      'HTTP events',
+      'HTTP events later',
+      'HTTP history',
+      'arguments',
+      'audit',
+      'cache',
+      'cassette',
+      'errors',
+      'events',
+      'history',
+      'inbox',
+      'journal',
+      'log',
+      'observers',
+      'partials',
+      'requests',
+      'requests of the sub-agent',
+      'result',
+      'traces',
+    ]);
+  });
+
+  it.each(SPECIAL)('%s is what happens at every place where nothing guards', async (mode) => {
+    const not: string[] = [];
+    for (const place of PLACES) {
+      const { happened } = await withoutGuard({ guard: 'contentFilter', action: 'none', mode, place });
+      if (happened === 0) not.push(place);
+    }
+    // Nobody keeps an answer that failed.
+    expect(not).toEqual(mode === 'cached' ? ['model error'] : []);
+  });
+});
+
+/** What a sub-agent's guard said comes as progress of its call. */
+function hasVerdict(sinks: Sinks): boolean {
+  return /"type":"guard_verdict"[^{]*"verdict":\{[^}]*"action":"warn"/.test(
+    textOfAll(sinks.got.get('observers')),
+  );
+}
+
+/** Attempts that fail have no verdicts, and nobody asks a judge about progress, a sub-agent's events among it. */
+function hasNoVerdict({ guard, mode, place }: Setting): boolean {
+  if (place === 'model error') return true;
+  if (guard !== 'guardrail, judge') return false;
+  // The tool's first attempt fails with words that are judged.
+  return place === 'sub-agent result' || (place === 'update' && mode !== 'retried');
+}
+
+const unguarded = new Map<string, Promise<Sinks>>();
+
+/** What comes of it then: the same for every secret. */
+function withoutGuard({ mode, place }: Setting): Promise<Sinks> {
+  const key = `${mode}, ${place}`;
+  const known = unguarded.get(key);
+  if (known) return known;
+  const made = play({ guard: 'contentFilter', action: 'none', mode, place });
+  unguarded.set(key, made);
+  return made;
+}
+
+/**
+ * What is told at once cannot wait for a judge, and cassettes hold nothing of calls under way that guards would have to
+ * judge: both is kept back under any guard.
+ */
+function keptBack({ guard, place }: Setting): readonly string[] {
+  const judged = guard === 'guardrail, judge';
+  // Only where nothing guards it is looked at before it is taken in.
+  if (place === 'queued') return ['inbox'];
+  if (place === 'update' || place === 'sub-agent result')
+    return judged ? ['cassette', 'observers', 'events', 'result', 'HTTP events'] : ['cassette'];
+  if (!judged) return place === 'model error' ? ['HTTP events'] : [];
+  if (place === 'tool error') return ['log'];
+  return place === 'model error'
+    ? ['observers', 'journal', 'log', 'events', 'HTTP events', 'errors', 'cassette', 'result']
+    : [];
+}
