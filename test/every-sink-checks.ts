@@ -1,6 +1,7 @@
 /** What the every-sink tests do with their settings. */
 import { GUARDS, MODES, type Mode, type Setting } from './every-sink-guards.js';
-import { play, type Sinks } from './every-sink-setup.js';
+import { play } from './every-sink-setup.js';
+import type { Sinks } from './every-sink-sinks.js';
 
 /** Ways of running that are nothing but a run unless something happens in them. */
 export const SPECIAL: readonly Mode[] = ['served', 'cached', 'replayed', 'resumed', 'retried'];

@@ -1,6 +1,5 @@
-/** Runs that bring a secret in at one place, and everything that keeps or shows something of them. */
+/** Runs that bring a secret in at one place, with everything that keeps or shows something of them. */
 import { otel } from '@allium/otel';
-import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import {
   Agent,
   type AgentEvent,
@@ -13,8 +12,6 @@ import {
   tool,
   toolResult,
 } from 'allium';
-import { serve } from 'allium/http';
-import { alliumClient } from 'allium/http/client';
 import { auditLog } from 'allium/middleware/audit-log';
 import { cache } from 'allium/middleware/cache';
 import { consoleLogger } from 'allium/middleware/console-logger';
@@ -26,46 +23,9 @@ import { structuredOutput } from 'allium/middleware/structured-output';
 import { toolCache } from 'allium/middleware/tool-cache';
 import { type Answer, scriptedModel } from 'allium/testing';
 import { z } from 'zod';
-import { GUARDS, guardsOf, MARK, type Place, phrase, type Setting } from './every-sink-guards.js';
+import { GUARDS, guardsOf, type Place, phrase, type Setting } from './every-sink-guards.js';
+import { joined, Sinks, serving, tracing } from './every-sink-sinks.js';
 import { storeWith } from './run-checks.js';
-
-/** What the sinks got, by the name of the sink. */
-export class Sinks {
-  readonly got = new Map<string, unknown[]>();
-  /** How often the run went the way its mode is called: answers of a cache or a recording, second attempts, resumes. */
-  happened = 0;
-
-  add(sink: string, value: unknown): void {
-    const list = this.got.get(sink);
-    if (list) list.push(value);
-    else this.got.set(sink, [value]);
-  }
-
-  /** The sinks that have a part of the secret. */
-  marked(): string[] {
-    return [...this.got].filter(([, values]) => MARK.test(textOfAll(values))).map(([sink]) => sink);
-  }
-}
-
-/** All text, that of errors and maps too. */
-export function textOfAll(value: unknown): string {
-  const seen = new Set<unknown>();
-  return JSON.stringify(value, (_, held) => {
-    if (typeof held === 'bigint') return String(held);
-    if (typeof held !== 'object' || held === null) return held;
-    if (held instanceof Error) {
-      if (seen.has(held)) return 'seen';
-      seen.add(held);
-      // The caller gets the original as the cause, whatever it says; nobody else does.
-      return { ...held, cause: undefined, name: held.name, message: held.message, stack: held.stack };
-    }
-    return held instanceof Map ? [...held] : held;
-  });
-}
-
-/** Deltas as a reader puts them together: a secret in two halves is one. */
-const joined = (events: readonly AgentEvent[]): string =>
-  events.map((one) => (one.type === 'message_update' && 'text' in one.delta ? one.delta.text : '')).join('');
 
 /** A store that tells a sink everything it is asked to keep. */
 function told(store: Store, sinks: Sinks): Store {
@@ -119,52 +79,6 @@ function scripts(place: Place, secret: string, asks: boolean): { main: Answer[];
   if (place === 'structured') main.push(saying(...halves(JSON.stringify({ note: secret }))));
   if (place === 'final') main.push(saying(...halves(said)));
   return { main, clerk };
-}
-
-/** OpenTelemetry with an exporter that keeps the spans. */
-function tracing(): { provider: NodeTracerProvider; spans: () => unknown } {
-  const exporter = new InMemorySpanExporter();
-  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
-  const spans = () =>
-    exporter
-      .getFinishedSpans()
-      .map(({ name, attributes, events, status }) => ({ name, attributes, events, status }));
-  return { provider, spans };
-}
-
-/** Runs it for a client of `serve`, to whom everything is shown that can be. */
-async function serving(
-  agent: Agent,
-  sinks: Sinks,
-  request: { sessionId: string; input: string; live: boolean },
-) {
-  const { sessionId, input, live } = request;
-  const handler = serve({
-    agents: agent,
-    authorize: 'none',
-    show: { thinking: true, tools: true, notices: ['guard_warning'], synthetic: true, usage: true },
-    onError: () => undefined,
-  });
-  const send: typeof fetch = (url, init) => handler(new Request(url, init));
-  const client = alliumClient({ baseUrl: 'http://localhost', fetch: send });
-  if (live) {
-    const events: unknown[] = [];
-    for await (const { event } of client.run(input, { sessionId, create: true })) events.push(event);
-    sinks.add('HTTP events', [events, joined(events as AgentEvent[])]);
-    const later: unknown[] = [];
-    for await (const { event } of client.join(sessionId)) later.push(event);
-    sinks.add('HTTP events later', later);
-  } else {
-    const answer = await send('http://localhost/sessions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ input, sessionId }),
-    });
-    sinks.add('HTTP answer', await answer.text());
-  }
-  sinks.add('HTTP history', await client.messages(sessionId));
-  sinks.happened++;
-  return 'served';
 }
 
 /** Runs it, and one run more in the same session. */

@@ -1,0 +1,90 @@
+/** What the sinks of a run got, and two that take more than a callback: OpenTelemetry and a client of `serve`. */
+import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
+import type { Agent, AgentEvent } from 'allium';
+import { serve } from 'allium/http';
+import { alliumClient } from 'allium/http/client';
+import { MARK } from './every-sink-guards.js';
+
+/** What the sinks got, by the name of the sink. */
+export class Sinks {
+  readonly got = new Map<string, unknown[]>();
+  /** How often the run went the way its mode is called: answers of a cache or a recording, second attempts, resumes. */
+  happened = 0;
+
+  add(sink: string, value: unknown): void {
+    const list = this.got.get(sink);
+    if (list) list.push(value);
+    else this.got.set(sink, [value]);
+  }
+
+  /** The sinks that have a part of the secret. */
+  marked(): string[] {
+    return [...this.got].filter(([, values]) => MARK.test(textOfAll(values))).map(([sink]) => sink);
+  }
+}
+
+/** All text, that of errors and maps too. */
+export function textOfAll(value: unknown): string {
+  const seen = new Set<unknown>();
+  return JSON.stringify(value, (_, held) => {
+    if (typeof held === 'bigint') return String(held);
+    if (typeof held !== 'object' || held === null) return held;
+    if (held instanceof Error) {
+      if (seen.has(held)) return 'seen';
+      seen.add(held);
+      // The caller gets the original as the cause, whatever it says; nobody else does.
+      return { ...held, cause: undefined, name: held.name, message: held.message, stack: held.stack };
+    }
+    return held instanceof Map ? [...held] : held;
+  });
+}
+
+/** Deltas as a reader puts them together: a secret in two halves is one. */
+export const joined = (events: readonly AgentEvent[]): string =>
+  events.map((one) => (one.type === 'message_update' && 'text' in one.delta ? one.delta.text : '')).join('');
+
+/** OpenTelemetry with an exporter that keeps the spans. */
+export function tracing(): { provider: NodeTracerProvider; spans: () => unknown } {
+  const exporter = new InMemorySpanExporter();
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const spans = () =>
+    exporter
+      .getFinishedSpans()
+      .map(({ name, attributes, events, status }) => ({ name, attributes, events, status }));
+  return { provider, spans };
+}
+
+/** Runs it for a client of `serve`, to whom everything is shown that can be. */
+export async function serving(
+  agent: Agent,
+  sinks: Sinks,
+  request: { sessionId: string; input: string; live: boolean },
+) {
+  const { sessionId, input, live } = request;
+  const handler = serve({
+    agents: agent,
+    authorize: 'none',
+    show: { thinking: true, tools: true, notices: ['guard_warning'], synthetic: true, usage: true },
+    onError: (error) => sinks.add('errors', error),
+  });
+  const send: typeof fetch = (url, init) => handler(new Request(url, init));
+  const client = alliumClient({ baseUrl: 'http://localhost', fetch: send });
+  if (live) {
+    const events: unknown[] = [];
+    for await (const { event } of client.run(input, { sessionId, create: true })) events.push(event);
+    sinks.add('HTTP events', [events, joined(events as AgentEvent[])]);
+    const later: unknown[] = [];
+    for await (const { event } of client.join(sessionId)) later.push(event);
+    sinks.add('HTTP events later', later);
+  } else {
+    const answer = await send('http://localhost/sessions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ input, sessionId }),
+    });
+    sinks.add('HTTP answer', await answer.text());
+  }
+  sinks.add('HTTP history', await client.messages(sessionId));
+  sinks.happened++;
+  return 'served';
+}
