@@ -4,7 +4,8 @@ export type { AgentOptions } from './kernel/agent/agent-options.js';
 export type { AsToolOptions } from './kernel/agent/agent-tool.js';
 export type { Explanation } from './kernel/agent/explain.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
-export type { ForkOptions, Session, SessionOptions } from './kernel/agent/session.js';
+export type { Session } from './kernel/agent/session.js';
+export type { ForkOptions, SessionOptions } from './kernel/agent/session-options.js';
 export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
@@ -64,6 +65,7 @@ export {
 export type { PriceOf } from './kernel/messages/prices.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/messages/standard-schema.js';
 export type { SystemBlock, SystemMark } from './kernel/messages/system-blocks.js';
+export { toolOutput } from './kernel/messages/tool-output.js';
 export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
 export { RULES } from './kernel/plan/rules.js';
@@ -129,13 +131,31 @@ export {
   type RequestContext,
   type RequestHandler,
   type SessionInfo,
+  type Snapshot,
   type Store,
+  type Tail,
   type TurnPlan,
 } from './kernel/protocol/store.js';
 export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/tool.js';
-export { toolOutput } from './kernel/protocol/tool-output.js';
+export {
+  type HookTotal,
+  type RunTrace,
+  type SentRequest,
+  TRACE_VERSION,
+  type TraceAct,
+  type TraceChanges,
+  type TracedError,
+  type TracedMessage,
+  type TracedMessages,
+  type TracedRequest,
+  type TracedText,
+  type TraceMode,
+  type TraceRecord,
+  type ValueChange,
+} from './kernel/protocol/trace.js';
 export { type Hazard, TRAITS } from './kernel/protocol/traits.js';
 export { runResult } from './kernel/run/run-result.js';
+export { readTrace } from './kernel/trace/read-trace.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { isTransient } from './kit/transient.js';

@@ -7,4 +7,4 @@ export {
   forward as forwardChildEvent,
 } from '../kernel/agent/child-result.js';
 export { type ChildRun, runChild } from '../kernel/agent/child-run.js';
-export { agentTags as childToolTags } from '../kernel/protocol/child-tags.js';
+export { agentTags as childToolTags } from '../kernel/agent/child-tags.js';

@@ -41,7 +41,7 @@ export function pipeline<C = any>(layers: readonly PipelineLayer<C>[]): Pipeline
       if (lost >= 0)
         throw new AlliumError(
           'INVALID_MIDDLEWARE',
-          `${nameOf(list, lost)} has no process(ctx, next). Its hooks belong to an agent: pass the pipeline as \`middleware\`.`,
+          `${nameOf(list, lost)} has no process(ctx, next). Its hooks only work in an agent: pass the pipeline as \`middleware\`.`,
         );
       await goIn(list, 0, ctx, final);
       return ctx;

@@ -8,23 +8,27 @@ import { internal } from '../kernel/context/context.js';
 import type { CallVerdict } from '../kernel/context/run-port.js';
 import { tellable } from '../kernel/guards/call-verdicts.js';
 import { judge, toldError } from '../kernel/guards/guards.js';
+import { withheldMessages, withheldText } from '../kernel/guards/own-calls.js';
+import { type Asker, askersOf } from '../kernel/journal/asking.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
 import type { Message, ModelResponse } from '../kernel/messages/messages.js';
 import { errorResult } from '../kernel/messages/tool-result.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
-import { type Asker, askersOf } from '../kernel/protocol/asking.js';
 import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
 import type { Request } from '../kernel/protocol/store.js';
 
 export type { CallVerdict } from '../kernel/context/run-port.js';
 export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../kernel/guards/call-verdicts.js';
 
-/** The messages of a request as guards let the model see them. Each message is judged once per run, however often you ask. */
+/**
+ * The messages of a request as guards let the model see them; of a guard's own request, only hashes. Each message is judged once per run, however often you ask.
+ */
 export async function guardedMessages(ctx: ModelContext): Promise<readonly Message[]> {
   const own = internal(ctx);
   const { plan, judgements } = own._run as ModelRun;
-  if (plan.guards.request.length === 0 || !own._call.guarded) return own.messages;
+  if (!own._call.guarded) return withheldMessages(own.messages);
+  if (plan.guards.request.length === 0) return own.messages;
   return judgements.requestGate.all(own.messages, own);
 }
 
@@ -32,7 +36,8 @@ export async function guardedMessages(ctx: ModelContext): Promise<readonly Messa
 export async function guardedPrompt(ctx: ModelContext): Promise<string> {
   const own = internal(ctx);
   const { plan, judgements } = own._run as ModelRun;
-  if (plan.guards.request.length === 0 || !own._call.guarded) return own.systemPrompt;
+  if (!own._call.guarded) return withheldText(own.systemPrompt);
+  if (plan.guards.request.length === 0) return own.systemPrompt;
   return judgements.requestGate.prompt(own.systemPrompt, own);
 }
 

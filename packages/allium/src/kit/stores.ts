@@ -54,7 +54,7 @@ export function parseEntries(json: string, seq: number, sessionId: string): Entr
 function damaged(sessionId: string, seq: number, cause: unknown): AlliumError {
   return new AlliumError(
     'SESSION_CORRUPT',
-    `Entry ${seq} of session ${shown(sessionId)} cannot be read. It was changed by something else, or damaged: restore it from a backup, or delete the session.`,
+    `Entry ${seq} of session ${shown(sessionId)} cannot be read. Something else changed it, or it is damaged. Restore it from a backup, or delete the session.`,
     { cause, data: { sessionId, seq } },
   );
 }

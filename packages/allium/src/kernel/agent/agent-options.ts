@@ -2,6 +2,7 @@
 
 import type { ObserverProblem } from '../events/observer-feed.js';
 import type { Clock } from '../lib/clock.js';
+import { invalidOption } from '../lib/errors.js';
 import { FOREIGN_AGENT } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
@@ -11,7 +12,7 @@ import type { PriceOf } from '../messages/prices.js';
 import { SYSTEM_PROMPT, type SystemBlock } from '../messages/system-blocks.js';
 import type { ExplicitHooks } from '../plan/compose.js';
 import { RULES } from '../plan/rules.js';
-import { QUEUE_MODES } from '../plan/run-options.js';
+import { OBSERVER, QUEUE_MODES, TRACE } from '../plan/run-options.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import { LIMITS, SESSION_LIMITS } from '../protocol/limits.js';
@@ -21,6 +22,7 @@ import type { QueueModes } from '../protocol/run-options.js';
 import type { StateCell } from '../protocol/state.js';
 import type { RequestHandler, Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
+import type { TraceMode } from '../protocol/trace.js';
 
 export interface AgentOptions extends ExplicitHooks {
   /** The model that every turn calls, unless a layer sets another one. */
@@ -65,6 +67,8 @@ export interface AgentOptions extends ExplicitHooks {
   readonly tenant?: string;
   /** Answers questions to a human while the run waits. If it returns undefined, the run is suspended. If it throws, the run fails, or only the tool call if the tool itself asked. */
   readonly onRequest?: RequestHandler;
+  /** `changes`: every hook and layer that changed something leaves a record, in `result.trace` and with the journal. @default 'off' */
+  readonly trace?: TraceMode;
   /** The source of all time. @default the system clock */
   readonly clock?: Clock;
   /** Makes run and session ids. @default random */
@@ -84,8 +88,6 @@ export const STORE: Kind<Store> = kinds.methods<Store>(
 
 /** Checked where it is used: by `compose()`, or where prices are read. */
 const elsewhere = kinds.anything;
-
-export const OBSERVER: Kind = kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'));
 
 const OPTIONS: Fields = {
   model: kinds.required(MODEL),
@@ -109,6 +111,7 @@ const OPTIONS: Fields = {
   priceOf: elsewhere,
   tenant: kinds.text,
   onRequest: kinds.func(),
+  trace: TRACE,
   clock: kinds.methods<{ now(): void; setTimer(): void }>('now', 'setTimer'),
   newId: kinds.func(),
   ...Object.fromEntries(Object.keys(RULES).map((hook) => [hook, elsewhere])),
@@ -116,4 +119,8 @@ const OPTIONS: Fields = {
 
 export function checkAgentOptions(options: AgentOptions): void {
   checkFields('Agent', OPTIONS, options, FOREIGN_AGENT);
+}
+
+export function checkSessionId(id: unknown): void {
+  if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
 }

@@ -6,11 +6,11 @@ import { checkKeys } from '../lib/shapes.js';
 import type { MessageInput } from '../messages/messages.js';
 import { objectInput } from '../messages/object-input.js';
 import type { StandardSchema } from '../messages/standard-schema.js';
-import { agentTags } from '../protocol/child-tags.js';
 import { type Tool, type ToolOptions, tool } from '../protocol/tool.js';
 import type { Agent } from './agent.js';
 import { childResult, forward } from './child-result.js';
 import { runChild } from './child-run.js';
+import { agentTags } from './child-tags.js';
 
 export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   extends Pick<

@@ -18,6 +18,7 @@ import { type PriceOf, priceReader } from '../messages/prices.js';
 import { joinedBlocks } from '../messages/system-blocks.js';
 import { type ComposeOptions, compose, type ExplicitHooks, flatten, guardsFrom } from '../plan/compose.js';
 import { RULES } from '../plan/rules.js';
+import { OBSERVER } from '../plan/run-options.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Middleware, MiddlewareList, Plan } from '../protocol/middleware.js';
@@ -26,10 +27,12 @@ import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { type AgentOptions, checkAgentOptions, OBSERVER, STORE } from './agent-options.js';
+import type { TraceMode } from '../protocol/trace.js';
+import { type AgentOptions, checkAgentOptions, checkSessionId, STORE } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
-import { checkSessionId, Session, type SessionOptions } from './session.js';
+import { Session } from './session.js';
+import type { SessionOptions } from './session-options.js';
 
 declare module '../protocol/contexts.js' {
   interface RunningAgent extends Agent {}
@@ -49,6 +52,7 @@ export class Agent {
   readonly teardownTimeoutMs: number;
   readonly storeTimeoutMs: number;
   readonly clock: Clock;
+  readonly trace: TraceMode;
   /** The plan the middleware list was composed into. */
   readonly plan: ComposedPlan;
   /** @internal Runs in progress hold this very list, so an observer that is added later sees them too. */
@@ -91,6 +95,7 @@ export class Agent {
     this.teardownTimeoutMs = options.teardownTimeoutMs ?? 5000;
     this.storeTimeoutMs = options.storeTimeoutMs ?? STORE_TIMEOUT_MS;
     this.clock = options.clock ?? systemClock;
+    this.trace = options.trace ?? 'off';
     this._onRequest = options.onRequest;
     this.reportObserver = options.onObserverError ?? warn;
     for (const observer of observers) this.observe(observer);
@@ -169,6 +174,11 @@ export class Agent {
     };
   }
 
+  /** @internal Feeds for the observers of one run. */
+  _feedsFor(observers: readonly Observer[] | undefined): readonly ObserverFeed[] | undefined {
+    return observers?.map((observer, i) => new ObserverFeed(observer, i, this.reportObserver));
+  }
+
   /** Settles when observers have seen every event so far. */
   async observersIdle(): Promise<void> {
     await Promise.all(this._feeds.map((feed) => feed.idle()));
@@ -223,7 +233,7 @@ function ownSettings(settings: ModelSettings): ModelSettings {
 function warn(problem: ObserverProblem): void {
   const what =
     problem.error === undefined
-      ? `is too slow: ${problem.dropped} events dropped`
+      ? `is too slow; ${problem.dropped} events were dropped`
       : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
   globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
 }

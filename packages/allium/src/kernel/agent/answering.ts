@@ -28,8 +28,12 @@ export async function giveAnswer(session: Asked, requestId: string, decision: De
   const now = agent.clock.now();
   const items = await reached(() => posted(store, state));
   const others = [...(open?.requests.values() ?? [])].filter((other) => other.id !== requestId);
-  const taken = open?.decided?.answers.has(requestId) || isClaimed(items, requestId);
-  if (taken || (request && firstAnswer(items, request, now))) throw cameTooLate(requestId, others);
+  const taken =
+    open?.decided?.answers.has(requestId) || isClaimed(items, requestId) || isOver(state, requestId);
+  // The run ends as soon as somebody works on it.
+  const cancelled = request && items.some(({ item }) => item.type === 'cancel');
+  if (taken || cancelled || (request && firstAnswer(items, request, now)))
+    throw cameTooLate(requestId, others);
   if (!request) throw unknownRequest(requestId, others);
   checkFits(request, decision, now);
   await checkEdit(agent.plan, open!, request, decision);
@@ -38,6 +42,11 @@ export async function giveAnswer(session: Asked, requestId: string, decision: De
   await reached(() => post(store, id, { type: 'answer', requestId, decision, at: now, postId }));
   if (!(await reached(() => isFirst(session, state, request, postId, seq))))
     throw cameTooLate(requestId, others);
+}
+
+/** The id of a question begins with that of its run. */
+function isOver({ ended }: SessionState, requestId: string): boolean {
+  return ended !== undefined && requestId.startsWith(`${ended.runId}.`);
 }
 
 /**

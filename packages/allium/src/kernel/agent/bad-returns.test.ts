@@ -234,7 +234,7 @@ describe('a model that yields malformed events', () => {
       'an unknown type',
       yields({ type: 'sound' }),
       'MODEL_STREAM_INVALID',
-      /its `type` is none of text, thinking, /,
+      /its `type` must be text, thinking, /,
     ],
     [
       'text that is no text',

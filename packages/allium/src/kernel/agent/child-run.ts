@@ -10,6 +10,7 @@ import type { ToolContext } from '../context/context.js';
 import { internal } from '../context/context.js';
 import { isAllowed } from '../journal/allowances.js';
 import type { OpenRun } from '../journal/journaled-run.js';
+import { readHistory } from '../journal/read-session.js';
 import type { SessionState } from '../journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../lib/errors.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../messages/messages.js';
@@ -27,6 +28,7 @@ import type {
   RequestContext,
   RequestHandler,
 } from '../protocol/store.js';
+import type { RunTrace } from '../protocol/trace.js';
 import { keptState } from '../run/result-state.js';
 import type { Run } from '../run/run.js';
 import type { ToolBatch } from '../tools/tool-batch.js';
@@ -132,6 +134,7 @@ class ChildCall {
     const state = await this.reached(() => session.peek(this.run.store));
     if (!state.open && state.ended) {
       await this.closeOthers([]);
+      await this.reached(() => readHistory(this.run.store, state));
       this.keep(session, keptState(state));
       return { ...of, ...stored(state, state.ended) };
     }
@@ -152,7 +155,7 @@ class ChildCall {
       failure = { error: (error as RunError).cause ?? error };
     }
     this.checkAbort();
-    this.keep(session, result.state);
+    this.keep(session, result.state, result.trace);
     const { status, stop, text, pending } = result;
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);
@@ -165,8 +168,12 @@ class ChildCall {
     throw signal;
   }
 
-  private keep({ id }: Session, state: StateReader): void {
+  private keep({ id }: Session, state: StateReader, trace?: RunTrace): void {
     const { children } = this.run;
+    if (trace) {
+      children.traces ??= new Map();
+      children.traces.set(id, trace);
+    }
     children.states ??= new Map();
     children.states.set(id, state);
   }

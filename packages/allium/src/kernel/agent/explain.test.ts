@@ -413,11 +413,11 @@ describe('hazards', () => {
       /^Put "limit" inside "human", or/,
     );
     expect(fixOf(trait('limit', ['times-out'], { wrapRun: (_, next) => next() }), asking)).toBe(
-      'Use limits.timeoutMs, which does not count the time people take: no other place of "limit" helps.',
+      'Use limits.timeoutMs, which does not count the time people take. Moving "limit" does not help.',
     );
     const asks: Middleware = { name: 'human', suspends: true, tools: [work('ask')] };
     expect(fixOf(asks, trait('limit', ['times-out'], { wrapTool }))).toMatch(
-      /^No other place of "limit" helps: /,
+      /^Moving "limit" does not help: /,
     );
   });
 

@@ -4,11 +4,11 @@ import { modelName } from '../messages/model.js';
 import { extraModels } from '../plan/extra-models.js';
 import { RULES } from '../plan/rules.js';
 import { optionsData } from '../plan/twins.js';
-import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { RuleHook, Seam } from '../protocol/plan.js';
 import type { Hazard } from '../protocol/traits.js';
+import { RUNS_AGENTS, UNGUARDED_AGENTS } from './child-tags.js';
 import { findHazards } from './hazards.js';
 
 export interface Explanation {

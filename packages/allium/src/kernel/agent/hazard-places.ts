@@ -114,10 +114,10 @@ export function waitFix(
   const inside = timeout.position < human.position;
   if (at(plan, timeout, 'run')) {
     if (runsFurtherIn(plan, human))
-      return `Use limits.timeoutMs, which does not count the time people take: no other place of "${timeout.name}" helps.`;
+      return `Use limits.timeoutMs, which does not count the time people take. Moving "${timeout.name}" does not help.`;
     if (inside) return `${swap}, or use limits.timeoutMs, which does not count the time people take.`;
   }
   if (!at(plan, timeout, 'tool')) return undefined;
-  if (asksInTools(plan, human)) return `No other place of "${timeout.name}" helps: ${pause}.`;
+  if (asksInTools(plan, human)) return `Moving "${timeout.name}" does not help: ${pause}.`;
   return inside && at(plan, human, 'tool') ? `${swap}, or ${pause}.` : undefined;
 }

@@ -2,9 +2,9 @@
 
 import { SEAMS } from '../plan/check-middleware.js';
 import { isByObject, ownsRunState } from '../plan/twins.js';
-import { UNGUARDED_AGENTS } from '../protocol/child-tags.js';
 import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
 import type { Hazard } from '../protocol/traits.js';
+import { UNGUARDED_AGENTS } from './child-tags.js';
 import {
   at,
   changesAt,
@@ -145,7 +145,7 @@ const CHECKS: readonly Check[] = [
     (transform, cache, plan) => [
       nestedLayers(plan, transform, cache)
         ? `"${transform.name}" stands outside "${cache.name}", which therefore stores the text as it was before.`
-        : `"${transform.name}" changes text when all layers are done with it: "${cache.name}" stores it as it was before.`,
+        : `"${transform.name}" changes text after all layers are done with it: "${cache.name}" stores it as it was before.`,
       transformFix(plan, transform, cache),
     ],
     changesOutside,
@@ -155,7 +155,7 @@ const CHECKS: readonly Check[] = [
     has('redacts'),
     writes,
     (redacts, sink) => [
-      `"${redacts.name}" removes text when "${sink.name}" has been given it already.`,
+      `"${redacts.name}" removes text after "${sink.name}" has already received it.`,
       guardInstead(redacts, sink),
     ],
     (plan, outer, sink) =>
@@ -176,7 +176,7 @@ const CHECKS: readonly Check[] = [
       return hazard('shared-cell', between, [
         `State cell "${cell.name}" is declared by ${names.join(' and ')}.`,
         isOfAgent
-          ? 'Leave it out of the `state` of the agent, under whose name it is stored now: what a middleware declares, all may read.'
+          ? 'Remove it from the `state` of the agent, where its value is stored now. Everybody may read what a middleware declares.'
           : 'Let one middleware own the cell and the others read it.',
       ]);
     });
@@ -217,7 +217,7 @@ const CHECKS: readonly Check[] = [
     'listed-twice',
     (one, plan) => plan.middleware.find(({ middleware }) => middleware === one.middleware) !== one,
     (name) => [
-      `"${name}" is in the list already, as the same object: what it counts, stores or waits for, it does twice, and may wait for itself.`,
+      `"${name}" is in the list twice, as the same object: it counts and stores everything twice, and may wait for itself.`,
       'List it once, or make another one.',
     ],
   ),
@@ -226,7 +226,7 @@ const CHECKS: readonly Check[] = [
     ({ middleware }) => ownsRunState(middleware),
     ({ middleware }) => ownsRunState(middleware),
     ({ name }, { name: twin }) => [
-      `"${name}" and "${twin}" have no names of their own, and no options that tell them apart: no other process or agent can know whose the state of a run is, so only this one can resume its runs.`,
+      `"${name}" and "${twin}" share a name and have no options that tell them apart. Another process or agent could not tell whose state is whose, so only this one can resume its runs.`,
       'Give each a `name`.',
     ],
     (plan, outer, inner) => outer.position < inner.position && areAlike(plan, outer, inner),
@@ -236,7 +236,7 @@ const CHECKS: readonly Check[] = [
     (one) => has('times-out')(one) && !has('pauses')(one),
     ({ middleware }) => middleware.suspends === true,
     (timeout, human, plan) => [
-      `The time of "${timeout.name}" runs while "${human.name}" waits for a person.`,
+      `"${timeout.name}" keeps counting while "${human.name}" waits for a person.`,
       waitFix(plan, timeout, human)!,
     ],
     (plan, timeout, human) => waitFix(plan, timeout, human) !== undefined,

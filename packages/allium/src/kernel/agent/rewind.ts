@@ -4,7 +4,8 @@ import { endRun } from '../calls/end-children.js';
 import { post } from '../inbox/posting.js';
 import { type Allowed, listed } from '../journal/allowances.js';
 import { upgradeEntries } from '../journal/entry-upgrade.js';
-import { SessionState, takeIn } from '../journal/session-state.js';
+import { takeIn } from '../journal/read-session.js';
+import { SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { type Message, toolCallsOf } from '../messages/messages.js';
 import type { StoredCell } from '../protocol/state.js';
@@ -86,7 +87,7 @@ function lastOf({ sessionId, history }: SessionState, point: HistoryPoint): stri
   if (at < 0)
     throw new AlliumError(
       'MESSAGE_UNKNOWN',
-      `Session "${sessionId}" has no message ${shown(id)} in its history. The ids are those of session.messages(); messages after a point it was rewound to are not included.`,
+      `Session "${sessionId}" has no message ${shown(id)} in its history. Take an id from session.messages(). Messages removed by a rewind no longer count.`,
       { data: { sessionId, messageId: id } },
     );
   const length = before ? at : at + 1;
@@ -105,7 +106,7 @@ function checkWhole(messages: readonly Message[], length: number): void {
   const after = result.role === 'tool' ? `, or with the last result, "${result.id}"` : '';
   throw new AlliumError(
     'CALLS_UNANSWERED',
-    `The history cannot end there: calls of message "${asking.id}" would have no result. End it with { before: "${asking.id}" }${after}.`,
+    `The history cannot end there: tool calls of message "${asking.id}" would be left without results. End it with { before: "${asking.id}" }${after}.`,
     { data: { before: asking.id, ...(after && { after: result.id }) } },
   );
 }
@@ -135,5 +136,5 @@ function pastAt(sessionId: string, entries: readonly Entry[], to: string | null)
 }
 
 function idOf({ history }: SessionState): string | null {
-  return history.at(-1)?.id ?? null;
+  return history.last?.id ?? null;
 }

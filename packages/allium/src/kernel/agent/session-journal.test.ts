@@ -185,7 +185,7 @@ describe('resuming', () => {
     await expect(agent.session('never').resume()).rejects.toMatchObject({
       code: 'SESSION_UNKNOWN',
       message:
-        'There is no run of session "never" in this store, so there is none to resume. Check the id and the store, or start with run().',
+        'There is no run of session "never" in this store, so nothing can be resumed. Check the id and the store, or start a run with run().',
     });
     const { runId } = await agent.session('chat').run('hello');
     await expect(agent.session('chat').resume()).rejects.toMatchObject({

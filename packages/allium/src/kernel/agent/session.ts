@@ -8,7 +8,8 @@ import { type QueuedMessage, queued } from '../inbox/inbox.js';
 import { post, reached } from '../inbox/posting.js';
 import { type Allowance, listed } from '../journal/allowances.js';
 import { BoundedStore } from '../journal/bounded-store.js';
-import { catchUp, SessionState } from '../journal/session-state.js';
+import { allMessages, catchUp } from '../journal/read-session.js';
+import { SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, isOptions, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import { checkKeys } from '../lib/shapes.js';
@@ -21,24 +22,17 @@ import type { ResumeOptions, RunOptions } from '../protocol/run-options.js';
 import { Aborted } from '../protocol/signals.js';
 import type { StateCell } from '../protocol/state.js';
 import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
+import type { RunTrace } from '../protocol/trace.js';
 import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/start.js';
+import { loadTrace } from '../trace/read-trace.js';
+import { checkSessionId } from './agent-options.js';
 import { allowedIn, revoke } from './allowing.js';
 import { giveAnswer } from './answering.js';
+import { cancel, endWaiting } from './cancelling.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
-
-export interface SessionOptions {
-  /** The tenant that opens it. New runs belong to this tenant; every method of a session of another tenant fails with `TENANT_MISMATCH`. @default that of the agent */
-  readonly tenant?: string;
-  /** Where the session is. @default the store of the agent */
-  readonly store?: Store;
-}
-
-export interface ForkOptions {
-  /** Id of the new session, which must not exist yet. @default random */
-  readonly id?: string;
-}
+import type { ForkOptions } from './session-options.js';
 
 export class Session {
   private known: SessionState;
@@ -152,10 +146,9 @@ export class Session {
    * `resume()`. The first answer counts; later ones fail with `REQUEST_UNKNOWN`.
    */
   async answer(requestId: string, given: Decision): Promise<void> {
-    // A copy: changing the object after the call doesn't change the answer.
-    const decision = ownDecision(requestId, given);
     const { agent, bounded: store, id } = this;
-    await giveAnswer({ agent, store, id, look: () => this.look() }, requestId, decision);
+    // A copy: changing the object after the call doesn't change the answer.
+    await giveAnswer({ agent, store, id, look: () => this.look() }, requestId, ownDecision(requestId, given));
   }
 
   /**
@@ -175,21 +168,21 @@ export class Session {
   }
 
   /**
-   * Aborts the run in progress: at once if this agent runs it, from whichever Session object; otherwise through the inbox,
-   * which the other process checks between turns and while it waits for an answer.
+   * Aborts the run in progress: at once if this agent runs it or it is suspended; otherwise through the inbox, which the
+   * other process checks between turns and while it waits for an answer.
    */
   async abort(reason?: string): Promise<void> {
     if (!this.control) await reached(() => this.look());
     const control = this.holder?.control;
-    if (control) control.abort(new Aborted(reason));
-    else
-      await reached(() =>
-        post(this.bounded, this.id, { type: 'cancel', ...(reason !== undefined && { reason }) }),
-      );
+    if (control) return control.abort(new Aborted(reason));
+    await cancel(this.bounded, this.id, reason);
+    await endWaiting(await reached(() => this.look()), reason, (scope) =>
+      this.start(undefined, { allowPlanChange: true }, undefined, scope),
+    );
   }
 
-  async messages(): Promise<readonly Message[]> {
-    return (await reached(() => this.look())).history.all();
+  messages(): Promise<readonly Message[]> {
+    return reached(async () => allMessages(this.bounded, await this.look()));
   }
 
   /** Questions of a waiting run. One answered with `answer()` is listed until the run continues. */
@@ -205,6 +198,12 @@ export class Session {
     const { agent, store, tenant } = this;
     const from = agentId === undefined ? this : new Session(agent, agentId, false, store, tenant);
     return storedState(await reached(() => from.look()), agent.plan.cells, cell);
+  }
+
+  /** What was recorded of a run that is traced, with its sub-agents; of the last such run if you name none. */
+  async trace(runId?: string): Promise<RunTrace | undefined> {
+    await reached(() => this.look());
+    return reached(() => loadTrace(this.bounded, this.id, runId));
   }
 
   /** The state of the session. Throws for another tenant. */
@@ -227,7 +226,7 @@ export class Session {
     return wait ? wait.then(() => state) : state;
   }
 
-  /** The Session object whose run is in progress, if this agent runs one: this object or another of the same session. */
+  /** The Session object whose run is in progress, if this agent runs one. */
   private get holder(): Session | undefined {
     const holder = this.agent._busy.get(this.id);
     return holder?.store === this.store ? holder : undefined;
@@ -277,7 +276,7 @@ export class Session {
     if (busy.has(this.id)) {
       throw new AlliumError(
         'SESSION_BUSY',
-        `Session "${this.id}" already has a run under way. Use steer() to speak into it, followUp() to speak after it, or await it first.`,
+        `Session "${this.id}" already has a run under way. Use steer() to send a message into that run, followUp() to send one after it, or await it first.`,
       );
     }
     // A read of the journal that is still in progress keeps the old state object.
@@ -339,10 +338,6 @@ export class Session {
 
 /** Most runs have no options, so there is nothing to check. */
 const NO_OPTIONS: RunOptions = Object.freeze({});
-
-export function checkSessionId(id: unknown): void {
-  if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
-}
 
 /** A run inside a tool or hook ends with the call that made it. */
 function scopeOf(options: RunOptions | undefined): Scope | undefined {

@@ -1,7 +1,8 @@
 /** Ends runs of sub-agents whose call was answered without them: nobody can resume those. */
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
-import { catchUp, SessionState } from '../journal/session-state.js';
+import { catchUp } from '../journal/read-session.js';
+import { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
 import type { RunStatus, Stop } from '../protocol/stop.js';

@@ -73,7 +73,9 @@ describe.each([
       expect(result).toMatchObject({ status: 'done', text: 'I see.' });
       const [, asked, answered] = result!.messages;
       expect(answered).toMatchObject({ role: 'tool', isError: true });
-      expect(textOf(answered!)).toMatch(/The arguments of "look" were not taken: they are (nested|longer)/);
+      expect(textOf(answered!)).toMatch(
+        /The arguments of "look" were not accepted: they are (nested|longer)/,
+      );
       expect(JSON.stringify(asked).length).toBeLessThan(1000);
       expect(ran).toEqual([]);
       // What was shown since the last reset is what the message says.

@@ -202,6 +202,14 @@ describe('an edit of a person', () => {
     expect(it.ran).toEqual([{ amount: 50_000 }]);
   });
 
+  it('is used where the original arguments mean something else by now, and the edit runs as it was written', async () => {
+    const it = world({ amount: 5 });
+    const { pending } = await it.start(times(100));
+    const done = await it.resume(plain, { [pending[0]!.id]: edit });
+    expect(done).toMatchObject({ status: 'done', pending: [] });
+    expect(it.ran).toEqual([{ amount: 50 }]);
+  });
+
   it('is not used twice: what hooks make of it is asked about', async () => {
     const rewrites: Middleware = {
       name: 'rewrites',

@@ -32,7 +32,7 @@ function parse(call: Call): Awaitable<void> {
   const excess = tooLarge(toolCall.arguments, call.run.limits);
   if (excess) {
     const advice = 'Call it again with less, or in several calls.';
-    return call.refuse(`The arguments of "${tool.name}" were not taken: ${excess}. ${advice}`);
+    return call.refuse(`The arguments of "${tool.name}" were not accepted: ${excess}. ${advice}`);
   }
   let raw: unknown;
   try {
@@ -80,7 +80,7 @@ async function resolve(call: Call): Promise<void> {
 
 function unknownTool(name: string, { offered, tools }: CallBatch): string {
   if (offered?.includes(name))
-    return `"${name}" was offered by a middleware for one call, and is not there any more after the run was resumed.`;
+    return `"${name}" was offered by a middleware for one model call only. The run was resumed since, and the tool is gone.`;
   const known = tools.slice(0, 50).map((tool) => tool.name);
   const list = known.length > 0 ? `Available: ${known.join(', ')}.` : 'No tools are available.';
   return `There is no tool "${name}". ${list}`;
@@ -104,7 +104,7 @@ export async function finalArguments(ctx: ToolContext): Promise<unknown> {
   const places = checked.issues.map(({ path = [] }) =>
     path.map((at) => (isRecord(at) ? at.key : at)).join('.'),
   );
-  throw new Error(`the original of a placeholder does not fit at ${places.join(', ') || 'the top'}.`);
+  throw new Error(`the original value of a placeholder does not fit at ${places.join(', ') || 'the top'}.`);
 }
 
 /**
@@ -126,7 +126,7 @@ function take(ctx: ToolContext, raw: unknown, result: SchemaResult<unknown>): Aw
   if (result?.value === undefined && !(isRecord(result) && 'value' in result))
     throw new AlliumError(
       'INVALID_TOOL',
-      `Tool "${tool.name}" has a wrong \`input\`. Its validate() returned ${shown(result)}. Return { value } or { issues }.`,
+      `Tool "${tool.name}" has a faulty \`input\` schema. Its validate() returned ${shown(result)}. Return { value } or { issues }.`,
     );
   ctx._take(raw, deepFreeze(result.value));
   return undefined;
@@ -149,7 +149,7 @@ async function misfit(
 function named({ name }: Tool): (error: unknown) => never {
   return (error) => {
     if (!(error instanceof AlliumError) || error.code !== 'INVALID_TOOL') throw error;
-    throw new AlliumError('INVALID_TOOL', `Tool "${name}" has a wrong \`input\`. ${error.message}`, {
+    throw new AlliumError('INVALID_TOOL', `Tool "${name}" has a faulty \`input\` schema. ${error.message}`, {
       cause: error,
       data: { ...error.data, tool: name },
     });
@@ -196,12 +196,15 @@ export function hashOf({ tool, toolCall, _input }: ToolContext): string {
   return made === given ? callHash(name, raw) : hash(`${name}\n${given}\n${made}`);
 }
 
+/** Is the tool called with the arguments exactly as they were written? */
+export function runsAsWritten({ _input: { raw, args } }: ToolContext): boolean {
+  return canonical(JSON.parse(effectiveText(args))) === canonical(raw);
+}
+
 /** What the tool would be called with, as JSON text, as far as guards of arguments let people see it. */
 export async function shownArguments(ctx: ToolContext): Promise<string> {
-  const { raw, args } = ctx._input;
-  const text = effectiveText(args);
-  const same = canonical(JSON.parse(text)) === canonical(raw);
-  if (same || ctx._run.plan.guards['tool-args'].length === 0) return text;
+  const text = effectiveText(ctx._input.args);
+  if (runsAsWritten(ctx) || ctx._run.plan.guards['tool-args'].length === 0) return text;
   const { arguments: kept, deny } = await judgeArguments({ ...ctx.toolCall, arguments: text }, ctx);
   return deny ? JSON.stringify(`Withheld by guard "${deny.by}".`) : kept;
 }

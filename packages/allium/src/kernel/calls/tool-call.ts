@@ -216,7 +216,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   refuse(reason: string, by?: string): void {
     this.result = errorResult(reason);
     this.blocked = true;
-    if (by) this.run.note(by, `blocked ${this.toolCall.name}`);
+    if (by) this.run.note(by, `blocked ${this.toolCall.name}`, 'blocked');
   }
 
   /** Runs hooks of the call. If one throws, see `failed`. */
@@ -264,7 +264,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     const { name } = this.toolCall;
     this.failure = { error };
     if (!by) return `"${name}" failed: ${messageOf(error)}`;
-    this.run.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`);
+    this.run.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`, 'failed');
     return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
   }
 }

@@ -1,14 +1,15 @@
 /** The innermost point of the tool seam: the tool itself and its time limit. */
 
 import type { ToolContext } from '../context/context.js';
+import type { Ending } from '../context/run-port.js';
 import { afterActive } from '../journal/active-time.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted, Wait } from '../lib/scope.js';
+import { checkedResult } from '../messages/tool-output.js';
 import { freezeResult, type ToolResult, toToolResult } from '../messages/tool-result.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { checkedResult } from '../protocol/tool-output.js';
 import { finalArguments } from './tool-arguments.js';
 import type { Call } from './tool-call.js';
 
@@ -35,6 +36,7 @@ class Execution extends Wait<unknown, ToolResult> {
   declare private readonly end: (() => void) | undefined;
   declare private readonly call: Call;
   declare private readonly attempts: number;
+  declare private readonly ended: Ending<ToolResult> | undefined;
 
   constructor(ctx: ToolContext, end: (() => void) | undefined) {
     super(ctx._scope);
@@ -42,6 +44,7 @@ class Execution extends Wait<unknown, ToolResult> {
     this.end = end;
     this.call = ctx._call as Call;
     this.attempts = ++this.call.attempts;
+    this.ended = ctx._run.trace?.executes(ctx);
     this.call.workBegins();
   }
 
@@ -83,6 +86,7 @@ class Execution extends Wait<unknown, ToolResult> {
     const result = freezeResult(given);
     call.frozen = result;
     call.toolReturned(result);
+    this.ended?.(result);
     this.end?.();
     return result;
   }
@@ -91,6 +95,7 @@ class Execution extends Wait<unknown, ToolResult> {
     const { call, ctx } = this;
     if (!isControl(error)) attribute(error, { hook: 'tool', attempts: this.attempts }, ctx);
     call.toolThrew(error);
+    this.ended?.(undefined, error);
     this.end?.();
     return error;
   }

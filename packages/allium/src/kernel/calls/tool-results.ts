@@ -110,7 +110,7 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   const { content, isError, details, terminate } = result;
   const { id: toolCallId, name: toolName } = call.toolCall;
   if (isError && failure && !call.raisedBy(failure.error)?.middleware)
-    run.note('kernel', `"${toolName}" failed: ${toldError(failure.error, ctx)}`);
+    run.note('kernel', `"${toolName}" failed: ${toldError(failure.error, ctx)}`, 'failed');
   const plain = {
     id: run.messageId(call.number),
     role: 'tool' as const,
@@ -141,8 +141,8 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   };
   let wait: Awaitable<void>;
   try {
-    // If nobody watches, nobody hears of the last result before the model answers it: both are written together.
-    wait = run.append([told], !run.watched && last ? 'appendLate' : 'append');
+    // If nobody waits for it, the last result is written together with the model's answer to it.
+    wait = run.append([told], last && !run.events.waitsForWrites ? 'appendLate' : 'append');
   } catch (error) {
     return failed(error);
   }

@@ -16,7 +16,7 @@ const PERHAPS = 'May have run, result unknown: ';
 /** The result of a call that had begun, and nobody knows whether it took effect. */
 export function inDoubt(name: string): ToolResult {
   const result = errorResult(
-    `${IN_DOUBT}"${name}" had started when the run broke off, and nobody knows whether it took effect. It was not run again.`,
+    `${IN_DOUBT}"${name}" had started when the run was interrupted, so it may or may not have taken effect. It was not run again.`,
   );
   made.add(result);
   return result;
@@ -47,6 +47,13 @@ export function isDoubtful(result: Pick<Message, 'content'>): boolean {
 export function isAsked({ requests, batch }: OpenRun): boolean {
   const asked = [...requests.values()];
   return asked.some(({ kind }) => kind === 'ask') && batch?.answered === 0 && !asked.some(({ from }) => from);
+}
+
+/** Does it only wait for answers? A call that has begun and does not ask may be under way in another process. */
+export function onlyWaits({ requests, batch }: OpenRun): boolean {
+  return (
+    requests.size > 0 && !batch?.calls.some(({ id }, i) => !batch.results[i] && batch.started.includes(id))
+  );
 }
 
 /**

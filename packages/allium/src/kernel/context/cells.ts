@@ -182,7 +182,7 @@ function again<T>(cell: StateCell<T>, fn: (value: T) => T, value: T): T {
     if (cause instanceof AlliumError) throw cause;
     throw new AlliumError(
       'INVALID_STATE',
-      `An update of state cell "${cell.name}" failed for ${shown(value)}, which another write had left there: ${messageOf(cause)}`,
+      `The update function of state cell "${cell.name}" failed for ${shown(value)}, which another write had stored in the meantime: ${messageOf(cause)}`,
       { cause, data: { cell: cell.name } },
     );
   }
@@ -287,7 +287,7 @@ export class Cells implements Base {
     if (stored.version > cell.version || !cell.migrate) {
       throw new AlliumError(
         'STATE_VERSION',
-        `State cell "${key}" is stored in version ${stored.version}, this code has version ${cell.version}${cell.migrate ? '' : ' and no `migrate`'}.`,
+        `State cell "${key}" is stored as version ${stored.version}, but this code reads version ${cell.version}${cell.migrate ? '' : ' and has no `migrate`'}.`,
         { data: { cell: key, stored: stored.version, wanted: cell.version } },
       );
     }

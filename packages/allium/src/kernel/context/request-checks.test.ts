@@ -34,7 +34,7 @@ const WRONG: [string, object, string][] = [
   [
     'model',
     { model: 'gpt' },
-    'Expected `ctx.model` to be a model with provider, id and stream(), got "gpt". A name is not enough here: write resolveModel("gpt") of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.',
+    'Expected `ctx.model` to be a model with provider, id and stream(), got "gpt". A name alone is not a model: write resolveModel("gpt") of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.',
   ],
   [
     'model',
@@ -143,7 +143,7 @@ describe('a wrong value that a middleware assigns to a request', () => {
     const twice = defineMiddleware({ name: 'twice', ...WAYS[0]![1]({ tools: [look, { ...look }] }) });
     const error = await failureOf([fine('a'), twice, idle('b')]);
     expect(error.code).toBe('DUPLICATE_TOOL');
-    expect(error.message).toContain('"look" is in ctx.tools twice: the model could mean either.');
+    expect(error.message).toContain('"look" is in ctx.tools twice, so a call could mean either.');
     expect(attribution(error.cause)).toMatchObject({ middleware: 'twice', hook: 'beforeModel' });
   });
 

@@ -81,15 +81,20 @@ function checkMessages(messages: readonly Message[] | undefined, ctx: ModelConte
   if (wanted) throw invalidOption('ctx.messages', wanted, messages);
 }
 
+/** Lists that were fine and can't have changed since: most middleware assign the same one in every turn. */
+const checkedTools = new WeakSet<readonly Tool[]>();
+
 function checkTools(tools: readonly Tool[]): void {
+  if (checkedTools.has(tools)) return;
   checkValue('ctx.tools', TOOLS, tools);
   const names = new Set<string>();
   for (const { name } of tools) {
     if (names.has(name))
       throw new AlliumError(
         'DUPLICATE_TOOL',
-        `Tool "${name}" is in ctx.tools twice: the model could mean either. Rename one, or leave one out.`,
+        `Tool "${name}" is in ctx.tools twice, so a call could mean either. Rename one, or leave one out.`,
       );
     names.add(name);
   }
+  if (Object.isFrozen(tools) && tools.every(Object.isFrozen)) checkedTools.add(tools);
 }

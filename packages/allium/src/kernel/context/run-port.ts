@@ -1,13 +1,14 @@
 /** What contexts, guards, layers and rules need from their run. Rooms above extend it with what they need. */
 
+import type { Asking } from '../journal/asking.js';
 import type { History } from '../journal/history.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
-import type { Model, ModelSettings } from '../messages/model.js';
-import type { Asking } from '../protocol/asking.js';
+import type { Model, ModelRequest, ModelSettings } from '../messages/model.js';
+import type { ToolResult } from '../messages/tool-result.js';
 import type {
   Context,
   DeclaredOptions,
@@ -21,8 +22,9 @@ import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Meters } from '../protocol/meter.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { StopRun } from '../protocol/signals.js';
-import type { Awaitable } from '../protocol/store.js';
+import type { Awaitable, Decision } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
+import type { HookTotal, TraceAct, TraceRecord } from '../protocol/trace.js';
 import type { Cells } from './cells.js';
 import type { SeamCall } from './seam-call.js';
 
@@ -93,11 +95,30 @@ export interface Judging {
   saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined>;
 }
 
+/** Records what is done in a run that is traced. */
+export interface Recording {
+  readonly records: readonly TraceRecord[];
+  readonly totals: readonly HookTotal[];
+  /** Something was noted in `changes`. */
+  note(by: string, what: string, did: TraceAct): void;
+  report(verdict: GuardVerdict, what: string, about: Context | undefined): void;
+  /** A model is called; `plain`: with the history as it is. The returned function says how that ended. */
+  sends(ctx: ModelContext, request: ModelRequest, plain: boolean): Ending<ModelResponse>;
+  /** A question about a call was answered. */
+  decided(ctx: ToolContext, decision: Decision): void;
+  /** A tool is executed. */
+  executes(ctx: ToolContext): Ending<ToolResult>;
+}
+
+export type Ending<T> = (result: T | undefined, error?: unknown) => void;
+
 /** A run, as the hooks of its middleware use it. */
 export interface RunPort extends RunFacts, RunLimits {
   readonly agent: { readonly teardownTimeoutMs: number };
   readonly clock: Clock;
   readonly judgements: Judging;
+  /** Undefined if it isn't traced. */
+  readonly trace: Recording | undefined;
   /** The input, while guards judge it in parallel to the first model call. */
   readonly pendingInput: { allowed(): Promise<void> } | undefined;
   /** Calls and sub-agent runs in progress. They hear when the run is stopped. */
@@ -105,7 +126,7 @@ export interface RunPort extends RunFacts, RunLimits {
   /** Somebody watches its events. */
   readonly watched: boolean;
   /** Where the loop is. Run layers come before it, and may end the run without it. */
-  loop: 'to come' | 'begun' | 'given up' | 'over';
+  loop: 'to come' | 'begun' | 'woken' | 'given up' | 'over';
   /** Who counts what is used. */
   meters: Meters | undefined;
   /** What the model calls of a turn start from. */
@@ -116,10 +137,10 @@ export interface RunPort extends RunFacts, RunLimits {
   /** A model call that a middleware makes for itself. */
   generate(caller: Context, model: Model, request: GenerateRequest): Promise<ModelResponse>;
   emitCustom(name: string, data: unknown, by: string | undefined): void;
-  /** Notes that a middleware acted. */
-  note(by: string, what: string): void;
+  /** Notes that a middleware acted. `did`: for the trace, if no hook did it. */
+  note(by: string, what: string, did?: TraceAct): void;
   /** Notes a guard's verdict and reports it to observers. */
-  report(verdict: GuardVerdict, what: string): void;
+  report(verdict: GuardVerdict, what: string, about?: Context): void;
   /** Notes what a middleware says, after removing what guards find in it. */
   noteSaid(by: string, what: string): void;
   /** Called when a stop is latched somewhere in the run. */

@@ -40,7 +40,7 @@ export function stopOf(signal: unknown, by: string | undefined): Stop<StoppingRe
 
 /** The model called more tools than may run. */
 export function toolCallLimit(): StopRun {
-  return new StopRun('max_tool_calls', 'The limit of tool calls is used up.');
+  return new StopRun('max_tool_calls', 'The limit on tool calls is used up.');
 }
 
 /** A run that never yields starves its timer, so check here too. */

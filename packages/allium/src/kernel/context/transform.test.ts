@@ -231,7 +231,7 @@ describe('ctx.transform', () => {
       expect(failure).toMatchObject({
         code: 'INVALID_HOOK_RESULT',
         message: expect.stringContaining('called emit() after part() had returned'),
-        result: { changes: [{ by: 'slow', what: 'emitted a part too late: it is lost' }] },
+        result: { changes: [{ by: 'slow', what: 'emitted a part too late, so it is lost' }] },
       });
     });
   });

@@ -62,7 +62,7 @@ export class EventStream implements RunStream {
     if (this.#taken)
       throw new AlliumError(
         'STREAM_TAKEN',
-        'This stream has a reader already, and hands each event out once: a second reader would take events from the first. Pass them on from one loop, or watch runs with `observers` of the agent.',
+        'This stream already has a reader. Each event is delivered once, so a second reader would take events away from the first. Read it in one loop and pass the events on, or watch runs with `observers` of the agent.',
       );
     this.#taken = true;
     this.#queue.attach();

@@ -26,6 +26,8 @@ export class ObserverFeed {
   private closed = false;
   private dropped = 0;
   private reported = 0;
+  /** Is it told of results that are not written yet? */
+  readonly early: boolean;
   private readonly name: string;
   private readonly call: (event: AgentEvent) => void | Promise<void>;
 
@@ -35,6 +37,7 @@ export class ObserverFeed {
     private readonly onProblem: (problem: ObserverProblem) => unknown,
     private readonly capacity: number = CAPACITY,
   ) {
+    this.early = typeof observer !== 'function' && observer.early === true;
     this.name = observer.name || `observer ${index + 1}`;
     this.call = typeof observer === 'function' ? observer : (event) => observer.onEvent(event);
   }

@@ -14,20 +14,28 @@ export class RunEvents {
 
   constructor(
     private queue: EventSink | undefined,
+    /** The agent's, which may get more of them during the run. */
     private readonly feeds: readonly ObserverFeed[],
+    /** Those of this run alone. */
+    private readonly own: readonly ObserverFeed[],
   ) {
-    this.watched = queue !== undefined || feeds.length > 0;
+    this.watched = queue !== undefined || feeds.length > 0 || own.length > 0;
+  }
+
+  /** Does somebody watch who is told only what is written? */
+  get waitsForWrites(): boolean {
+    return this.queue !== undefined || !this.feeds.every(isEarly) || !this.own.every(isEarly);
   }
 
   /** `read`: the same as the caller reads it. */
   emit(event: AgentEvent, read: AgentEvent = event): void {
-    if (this.feeds.length > 0) this.feed(event);
+    if (this.feeds.length > 0 || this.own.length > 0) this.feed(event);
     if (this.queue !== undefined) this.queue.push(read);
   }
 
   /** A piece of a message. */
   emitDelta(event: AgentEvent): void {
-    if (this.feeds.length > 0) this.feed(event);
+    if (this.feeds.length > 0 || this.own.length > 0) this.feed(event);
     if (this.queue !== undefined) this.queue.pushDelta(event);
   }
 
@@ -44,24 +52,35 @@ export class RunEvents {
   /** A promise while the consumer is behind, or observers have had no turn; undefined when there is room. */
   pressure(): Promise<void> | undefined {
     const wait = this.queue === undefined ? undefined : this.queue.pressure();
-    if (wait !== undefined || this.feeds.length === 0) return wait;
-    return this.feeds.some((feed) => feed.isDue) ? this.turn() : undefined;
+    if (wait !== undefined) return wait;
+    return this.feeds.some(isDue) || this.own.some(isDue) ? this.turn() : undefined;
   }
 
   /** Observers get their turn as soon as the run waits. Async ones that wait for nothing are done by then. */
   private async turn(): Promise<void> {
     await new Promise<void>(whenIdle);
     for (const feed of this.feeds) feed.hadTurn();
+    for (const feed of this.own) feed.hadTurn();
   }
 
   private feed(event: AgentEvent): void {
     deepFreeze(event);
     for (const feed of this.feeds) feed.push(event);
+    for (const feed of this.own) feed.push(event);
   }
 }
 
-const UNWATCHED = new RunEvents(undefined, []);
+const isEarly = (feed: ObserverFeed): boolean => feed.early;
+const isDue = (feed: ObserverFeed): boolean => feed.isDue;
 
-export function runEvents(queue: EventSink | undefined, feeds: readonly ObserverFeed[]): RunEvents {
-  return queue === undefined && feeds.length === 0 ? UNWATCHED : new RunEvents(queue, feeds);
+const NOBODY: readonly ObserverFeed[] = [];
+const UNWATCHED = new RunEvents(undefined, NOBODY, NOBODY);
+
+export function runEvents(
+  queue: EventSink | undefined,
+  feeds: readonly ObserverFeed[],
+  own: readonly ObserverFeed[] = NOBODY,
+): RunEvents {
+  const nobody = queue === undefined && feeds.length === 0 && own.length === 0;
+  return nobody ? UNWATCHED : new RunEvents(queue, feeds, own);
 }

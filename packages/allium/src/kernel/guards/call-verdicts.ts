@@ -5,11 +5,11 @@
 import type { Context, SeamCall } from '../context/context.js';
 import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
+import { type Asker, askersOf } from '../journal/asking.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';
 import { textOf } from '../messages/messages.js';
-import { type Asker, askersOf } from '../protocol/asking.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';

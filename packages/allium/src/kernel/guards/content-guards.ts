@@ -62,7 +62,8 @@ export function unjudged(message: Message, ctx: Context): Message {
   if (message.role === 'user' && !guards.some(({ guard }) => guard.judge)) {
     const said = saidIn(message.content);
     const { texts, deny } = redactTexts('input', said.texts, ctx, true);
-    if (!deny) return { ...message, content: redactedContent(message, said.flat(texts)) } as Message;
+    const content = redactedContent(message, said.flat(texts));
+    if (!deny) return withoutFound({ ...message, content } as Message, 'input', ctx, guards);
   }
   return { id: message.id, role: 'user', content: [] };
 }
@@ -85,17 +86,21 @@ function searchable(message: Message): Message {
   return isSame(content, message.content) ? message : { ...message, content };
 }
 
-/** Metadata that a user's message came with is the application's own. All other metadata may quote what guards remove. */
+/** The message with its metadata searched: that may quote what guards remove, and is written and sent like the text. */
 function withoutFound(
   message: Message,
   point: GuardPoint,
   ctx: Context,
   guards: readonly PlannedGuard[],
 ): Message {
-  if (message.role === 'user') return message;
   const content = cleanParts<Part>(message.content, point, ctx, guards);
   const owner = content === message.content ? message : ({ ...message, content } as Message);
-  if (owner.role !== 'assistant') return owner;
+  if (owner.role === 'tool') return owner;
+  if (owner.role === 'user') {
+    const { metadata, ...rest } = owner;
+    const { value, deny } = redactValue(point, metadata, ctx, false, guards);
+    return value === metadata && !deny ? owner : ({ ...rest, ...(!deny && { metadata: value }) } as Message);
+  }
   const whole = { content: owner.content, rewritten: false };
   return withContent([point], owner, whole, ctx, guards);
 }

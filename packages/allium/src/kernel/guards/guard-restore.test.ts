@@ -149,7 +149,7 @@ describe('originals for tools', () => {
     const agent = new Agent({ model, middleware: [tokenize(['short'])], tools: [short] });
     const { messages, changes } = await agent.run('I am ann@x.org');
     const said = textOf(messages.find(({ role }) => role === 'tool')!);
-    expect(said).toContain('the original of a placeholder does not fit at a');
+    expect(said).toContain('the original value of a placeholder does not fit at a');
     expect(JSON.stringify([messages, changes])).not.toContain('ann@');
   });
 

@@ -1,9 +1,9 @@
 /** Checks what guards return. The caller gets the full error; everybody else gets it without content. */
 
+import { isRequest } from '../context/request-shape.js';
 import { AlliumError, hasOnly, shown } from '../lib/errors.js';
 import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/middleware.js';
-import { isRequest } from '../protocol/store.js';
 
 /** A guard broke its contract. The message may quote what was judged; `told` says the same without quoting. */
 export class WrongReturn extends AlliumError {

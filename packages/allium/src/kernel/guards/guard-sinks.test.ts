@@ -263,3 +263,16 @@ describe('what a sink is given', () => {
     expect(calls).toEqual([{ a: '[redacted]' }]);
   });
 });
+
+it('the journal does not hold what a guard finds in the reason of afterModelResponse', async () => {
+  const again: Middleware = {
+    name: 'again',
+    afterModelResponse: (_, { turn }) =>
+      turn === 1 ? { decision: 'loop_to_model', why: 'they said SECRET' } : undefined,
+  };
+  const { agent, session } = agentOf(['one', 'two'], again, redacting(['output']));
+  await session.run('hi');
+  const entries = JSON.stringify(await agent.store.read(session.id, 1));
+  expect(entries).toContain('they said [redacted]');
+  expect(entries).not.toContain('SECRET');
+});

@@ -8,11 +8,11 @@ import {
   RunContext,
   SeamCall,
 } from '../context/context.js';
+import { type Asking, asking } from '../journal/asking.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { isSame, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
 import { type Message, NOTHING } from '../messages/messages.js';
-import { type Asking, asking } from '../protocol/asking.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/middleware.js';
@@ -259,7 +259,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     throw error;
   }
   if (open) {
-    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`);
+    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`, 'failed');
     return;
   }
   // The error may quote what was judged, so it is only attached as the cause, for the caller.

@@ -43,7 +43,7 @@ export function report(
     ...(severity !== undefined && { severity }),
     ...(start !== undefined && { start: start + offset, end: end! + offset }),
   };
-  ctx._run.report(verdict, `${what} ${point}`);
+  ctx._run.report(verdict, `${what} ${point}`, ctx);
 }
 
 /** The replacement for a span. */

@@ -12,6 +12,7 @@ import { transformed } from '../stream/transforms.js';
 import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';
 import { judgedOnce } from './judged-once.js';
+import { withoutQuotes } from './own-calls.js';
 import { RequestGate } from './request-gate.js';
 import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
 
@@ -55,7 +56,8 @@ export class Judgements {
   }
 
   private guarded(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
-    return ctx._call.guarded && this.run.plan.guardsResponses ? this.seen(response, ctx) : response;
+    if (!ctx._call.guarded) return withoutQuotes(response, ctx.messages, ctx.systemPrompt);
+    return this.run.plan.guardsResponses ? this.seen(response, ctx) : response;
   }
 
   private async seen(response: ModelResponse, ctx: ModelContext): Promise<ModelResponse> {

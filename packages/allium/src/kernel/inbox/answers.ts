@@ -1,10 +1,10 @@
 /** Checks answers to questions: whether they are valid, and whether they still count. */
 
+import { takes } from '../journal/asking.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf, type Flaw, toJson } from '../lib/frozen-json.js';
 import { describeIssues } from '../messages/standard-schema.js';
-import { takes } from '../protocol/asking.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { Decision, Entry, PendingRequest, Posted } from '../protocol/store.js';
 
@@ -71,13 +71,13 @@ export function checkFits(request: PendingRequest, decision: Decision, now: numb
   if (decision.type === 'approve' && decision.remember && request.kind !== 'ask')
     throw new AlliumError(
       'INVALID_OPTION',
-      `The answer to "${request.id}" cannot be remembered: a tool asks it in the middle of its work, and may ask something else next time. Leave \`remember\` out.`,
+      `The answer to "${request.id}" cannot be remembered: the tool itself asked, in the middle of its work, and may ask something else next time. Leave \`remember\` out.`,
       { data: { requestId: request.id } },
     );
   if (hash !== undefined && hash !== request.hash) {
     throw new AlliumError(
       'REQUEST_MISMATCH',
-      `The answer to "${request.id}" is for other arguments than those asked about. Show the request again and answer that.`,
+      `The answer to "${request.id}" is for different arguments than the question was about. Show the person the current request and answer that.`,
     );
   }
   if (hasLapsed(request, now)) throw unknownRequest(request.id, []);
@@ -94,7 +94,7 @@ function checkTaken(request: PendingRequest, decision: Decision): void {
   if (problem === undefined) return;
   throw new AlliumError(
     'DECISION_NOT_ALLOWED',
-    `The answer to "${id}" is refused, and the question still waits. ${problem}`,
+    `The answer to "${id}" was not accepted, and the question is still open. ${problem}`,
     { data: { requestId: id, ...(decisions && { decisions }), ...(remember !== undefined && { remember }) } },
   );
 }
@@ -118,7 +118,7 @@ export async function checkEdit(
   if (!checked?.issues) return;
   throw new AlliumError(
     'INVALID_OPTION',
-    `The answer to "${id}" is refused, and the question still waits. Invalid arguments for "${toolName}":\n${describeIssues(checked.issues)}`,
+    `The answer to "${id}" was not accepted, and the question is still open. Invalid arguments for "${toolName}":\n${describeIssues(checked.issues)}`,
     { data: { requestId: id } },
   );
 }
@@ -177,7 +177,7 @@ export function hasLapsed({ timeoutMs, createdAt }: PendingRequest, now: number)
 export function unknownRequest(requestId: string, open: readonly PendingRequest[]): AlliumError {
   return new AlliumError(
     'REQUEST_UNKNOWN',
-    `There is no open request ${shown(requestId)}: it was never asked, is answered, or lapsed. ${listed(open)}`,
+    `There is no open request ${shown(requestId)}: it was never asked, has been answered, or has lapsed. ${listed(open)}`,
     { data: { requestId } },
   );
 }
@@ -186,7 +186,7 @@ export function unknownRequest(requestId: string, open: readonly PendingRequest[
 export function cameTooLate(requestId: string, open: readonly PendingRequest[]): AlliumError {
   return new AlliumError(
     'REQUEST_UNKNOWN',
-    `The answer to "${requestId}" came too late and does not count: somebody else has answered, or the question is not open any more. ${listed(open)}`,
+    `The answer to "${requestId}" came too late and does not count: somebody else answered first, or the question is no longer open. ${listed(open)}`,
     { data: { requestId, late: true } },
   );
 }

@@ -1,6 +1,7 @@
 /** A sub-agent's question can be answered in its own session or in a caller's. Makes sure the first answer counts. */
 
-import { catchUp, SessionState } from '../journal/session-state.js';
+import { catchUp } from '../journal/read-session.js';
+import { SessionState } from '../journal/session-state.js';
 import { parentOf } from '../journal/store-kit.js';
 import type { PendingRequest, Posted, Store } from '../protocol/store.js';
 import { cameTooLate, firstAnswer } from './answers.js';

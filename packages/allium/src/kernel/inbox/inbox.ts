@@ -96,6 +96,11 @@ export function queuedIn(run: InboxRun): readonly Message[] {
   );
 }
 
+/** What a run that somebody cancelled is aborted with. */
+export function cancelled(reason: string | undefined): Aborted {
+  return new Aborted(reason ?? 'The run was cancelled.');
+}
+
 /** Everything up to this number has been taken, so the store may forget it. */
 function forgotten({ inboxCursor, waits }: SessionState): number {
   return waits.length === 0 ? inboxCursor : waits[0]! - 1;
@@ -147,20 +152,20 @@ function sort(run: InboxRun, taken: readonly Posted[], wanted: Wanted, begins: b
   run.posted = found;
   if (found.length === 0) return undefined;
   for (const { item } of found) {
-    if (item.type === 'cancel' && !begins)
-      run.scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
+    if (item.type === 'cancel' && !begins) run.scope.abort(cancelled(item.reason));
   }
   const waiting = messagesIn(found);
   const ready = wanted === 'none' ? NOTHING : dueOf(waiting, wanted, run.queue);
   const cursor = Math.max(state.inboxCursor, found.at(-1)!.n);
   const answers = firstAnswers(found, run.open.requests, run.clock.now());
   const revoked = revokedIn(found);
-  if (cursor === state.inboxCursor && ready.length + answers.size + revoked.length === 0) return undefined;
   const staysClaimed = ({ item }: Posted): boolean =>
     item.type === 'claim' && run.open.requests.has(item.requestId) && !answers.has(item.requestId);
   const stays = found.filter((one) =>
     (waiting as Posted[]).includes(one) ? !(ready as Posted[]).includes(one) : staysClaimed(one),
   );
+  // Those before the cursor that don't wait any more are dropped, too: a cancel is meant for one run only.
+  if (cursor === state.inboxCursor && stays.length === found.length) return undefined;
   return { messages: ready, answers, entries: [inboxEntry(cursor, stays, revoked)] };
 }
 

@@ -175,8 +175,8 @@ function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): Inb
 }
 
 export function tellRefusal(run: InboxRun, { reason: given, by }: Refusal): void {
-  const reason = toldBeside(given, run) ?? 'no reason that may be told.';
-  run.note(by, `refused a message: ${reason}`);
+  const reason = toldBeside(given, run) ?? 'the reason is withheld.';
+  run.note(by, `refused a message: ${reason}`, 'blocked');
   run.emitCustom('message_refused', { reason }, by);
 }
 

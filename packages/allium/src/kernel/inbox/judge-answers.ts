@@ -3,6 +3,7 @@
 import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import { textOf, userMessage } from '../messages/messages.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
@@ -61,6 +62,13 @@ function admitted(given: Decision, judged: Admission | Refusal): Decision {
   if ('reason' in judged) return { type: 'reject', reason: `The answer was refused: ${judged.reason}` };
   const text = textOf(judged.message);
   return given.type === 'respond' ? { ...given, text } : { type: 'reject', reason: text };
+}
+
+/** Is every open question answered? */
+export function answersAll({ requests }: OpenRun, due: Due | undefined): due is Due {
+  if (!due || requests.size === 0) return false;
+  for (const id of requests.keys()) if (!due.answers.has(id)) return false;
+  return true;
 }
 
 /** Takes answers out of the inbox and journals them in one append, so that a crash loses none. */

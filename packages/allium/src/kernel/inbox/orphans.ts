@@ -28,13 +28,13 @@ export function withoutOrphans(
   if (dropped.length > 0) {
     const by = culprits(orphansIn);
     const what = `left calls without results (or results without calls) in the request: ${dropped.join(', ')}`;
-    for (const name of by) run.note(name, what);
+    for (const name of by) run.note(name, what, 'rewrote');
     run.emitCustom('orphans_dropped', { calls: dropped, by }, by[0]);
   }
   const kept = withQuestion(run, paired, messages[0]);
   if (kept !== paired)
     for (const name of culprits(headless))
-      run.note(name, 'cut the request off from its question, which was put back');
+      run.note(name, 'removed the question that the request answers; it was put back', 'rewrote');
   const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
   sound.add(frozen);
   return frozen;

@@ -1,7 +1,7 @@
 /** Allowances: what a person approved with `remember` for the rest of a session. */
 
-import { takes } from '../protocol/asking.js';
 import type { Decision, PendingRequest } from '../protocol/store.js';
+import { takes } from './asking.js';
 
 /** Something that isn't asked again in a session. */
 export interface Allowance {

@@ -13,7 +13,9 @@ import type {
   NewEntry,
   Posted,
   SessionPage,
+  Snapshot,
   Store,
+  Tail,
 } from '../protocol/store.js';
 
 /** How long to wait for an answer of the store by default. */
@@ -65,46 +67,65 @@ export class BoundedStore implements Store {
     this.timeoutMs = Math.min(timeoutMs, waiter?.above?.timeoutMs ?? timeoutMs);
   }
 
-  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number> {
+  append(
+    sessionId: string,
+    expectedSeq: number,
+    entries: readonly NewEntry[],
+    snapshot?: Snapshot,
+  ): Awaitable<number> {
     this.check();
-    return this.bounded('append', this.raw.append(sessionId, expectedSeq, entries));
+    return this.bounded('append', () =>
+      snapshot
+        ? this.raw.append(sessionId, expectedSeq, entries, snapshot)
+        : this.raw.append(sessionId, expectedSeq, entries),
+    );
+  }
+
+  /** Only there if the store has it. */
+  get tail(): Store['tail'] {
+    return this.raw.tail && this.readTail;
+  }
+
+  private readTail(sessionId: string): Awaitable<Tail> {
+    this.check();
+    return this.bounded('tail', () => this.raw.tail!(sessionId));
   }
 
   read(sessionId: string, fromSeq: number): Awaitable<readonly Entry[]> {
     this.check();
-    return this.bounded('read', this.raw.read(sessionId, fromSeq));
+    return this.bounded('read', () => this.raw.read(sessionId, fromSeq));
   }
 
   head(sessionId: string): Awaitable<number> {
     this.check();
-    return this.bounded('head', this.raw.head(sessionId));
+    return this.bounded('head', () => this.raw.head(sessionId));
   }
 
   list(options?: ListOptions): Awaitable<SessionPage> {
-    return this.bounded('list', this.raw.list(options));
+    return this.bounded('list', () => this.raw.list(options));
   }
 
   fork(sessionId: string, seq: number, newId: string): Awaitable<void> {
-    return this.bounded('fork', this.raw.fork(sessionId, seq, newId));
+    return this.bounded('fork', () => this.raw.fork(sessionId, seq, newId));
   }
 
   delete(sessionId: string): Awaitable<void> {
     this.check();
-    return this.bounded('delete', this.raw.delete(sessionId));
+    return this.bounded('delete', () => this.raw.delete(sessionId));
   }
 
   post(sessionId: string, item: InboxItem): Awaitable<void> {
     this.check();
-    return this.bounded('post', this.raw.post(sessionId, item));
+    return this.bounded('post', () => this.raw.post(sessionId, item));
   }
 
   take(sessionId: string, after: number): Awaitable<readonly Posted[]> {
     this.check();
-    return this.bounded('take', this.raw.take(sessionId, after));
+    return this.bounded('take', () => this.raw.take(sessionId, after));
   }
 
   close(): Awaitable<void> {
-    return this.bounded('close', this.raw.close?.());
+    return this.bounded('close', () => this.raw.close?.());
   }
 
   private check(): void {
@@ -112,8 +133,13 @@ export class BoundedStore implements Store {
   }
 
   /** Stores that answer at once cost no timer. */
-  private bounded<T>(method: keyof Store, answer: Awaitable<T>): Awaitable<T> {
-    return isThenable(answer) ? this.wait(method, answer) : answer;
+  private bounded<T>(method: keyof Store, ask: () => Awaitable<T>): Awaitable<T> {
+    try {
+      const answer = ask();
+      return isThenable(answer) ? this.wait(method, answer) : answer;
+    } catch (error) {
+      throw noted(error);
+    }
   }
 
   private wait<T>(method: keyof Store, answer: PromiseLike<T>): Promise<T> {
@@ -141,7 +167,7 @@ export class BoundedStore implements Store {
         },
         (error) => {
           over();
-          reject(error);
+          reject(noted(error));
         },
       );
     });
@@ -163,7 +189,7 @@ export class BoundedStore implements Store {
     const aborted = this.waiter?.scope.aborted ? ' after the run was told to end' : '';
     const error = new AlliumError(
       'STORE_TIMEOUT',
-      `${method}() of the store did not answer within ${ms} ms${aborted}. What it was asked for may still happen. Check the store, then resume the session; \`storeTimeoutMs\` of the agent allows more time.`,
+      `${method}() of the store did not answer within ${ms} ms${aborted}. The operation may still complete. Check the store, then resume the session. To allow more time, raise \`storeTimeoutMs\` of the agent.`,
       { data: { method, ms } },
     );
     if (this.waiter !== undefined) this.lose(error);
@@ -174,6 +200,19 @@ export class BoundedStore implements Store {
     this.lost ??= error;
     this.waiter?.above?.lose(error);
   }
+}
+
+const thrown = new WeakSet<object>();
+
+/** Notes that a store threw it: it goes through handlers, layers and parents of sub-agents, and they have not failed. */
+function noted(error: unknown): unknown {
+  if (typeof error === 'object' && error !== null) thrown.add(error);
+  return error;
+}
+
+/** Did a store throw this? */
+export function isThrownByStore(error: unknown): boolean {
+  return thrown.has(error as object);
 }
 
 /** Enough for a working store to finish writing, however little time tools are given. */

@@ -67,6 +67,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   verdict: { runId, callId: text, hash: text },
   usage: { runId, usage },
   active: { runId, ms: number },
+  trace: { runId, version: number, records: list(object({ n: number, by: text, did: text })) },
   inbox: { cursor: number, waits: optional(list(number)), revoked: optional(list(text)) },
   run_end: { runId, status: text, stop, turns: number },
 };
@@ -81,7 +82,7 @@ export function checkEntry(entry: unknown, sessionId: string): void {
   const { [lack]: value, seq } = isRecord(entry) ? entry : { [lack]: entry };
   throw new AlliumError(
     'SESSION_CORRUPT',
-    `Entry ${shown(seq)} of session ${shown(sessionId)}${known ? `, a ${known.type}` : ''} has the \`${lack}\` ${shown(value)}. The journal was changed by something else, or damaged: restore it from a backup, or delete the session.`,
+    `Entry ${shown(seq)} of session ${shown(sessionId)}${known ? `, a ${known.type}` : ''} has the \`${lack}\` ${shown(value)}. Something else changed the journal, or it is damaged. Restore it from a backup, or delete the session.`,
     { data: { sessionId, seq, field: lack } },
   );
 }

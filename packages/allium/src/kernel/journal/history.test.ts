@@ -15,7 +15,7 @@ it('hands out frozen prefixes that later messages do not change', () => {
   expect(history.all()).toEqual([one, two, three]);
   expect(history.first(1)).toEqual([one]);
   expect(history.from(1)).toEqual([two, three]);
-  expect([history.length, history.at(-1)]).toEqual([3, three]);
+  expect([history.length, history.last]).toEqual([3, three]);
 });
 
 it('shares one view that grows and copies nothing', () => {

@@ -6,22 +6,35 @@
 
 import { freezeMessage, type Message } from '../messages/messages.js';
 
+/** What is known of the last message even if nobody has read it. */
+export type LastMessage = Pick<Message, 'id' | 'role'>;
+
 export class History {
   private readonly messages: Message[] = [];
   /** The view of middleware and that of requests, made on first use. */
   private shared: View | undefined = undefined;
   private sent: View | undefined = undefined;
 
+  /** `before`: messages that were not read, and the last of them. Only `length` and `last` know of those. */
+  constructor(
+    private readonly before: { readonly length: number; readonly last: LastMessage } | undefined = undefined,
+  ) {}
+
   get length(): number {
-    return this.messages.length;
+    return this.messages.length + (this.before?.length ?? 0);
+  }
+
+  get last(): LastMessage | undefined {
+    return this.messages.at(-1) ?? this.before?.last;
+  }
+
+  /** Does it lack messages that were not read? */
+  get isPartial(): boolean {
+    return this.before !== undefined;
   }
 
   append(message: Message): void {
     this.messages.push(freezeMessage(message));
-  }
-
-  at(index: number): Message | undefined {
-    return this.messages.at(index);
   }
 
   /** Everything so far, as a view that keeps growing. */
@@ -32,6 +45,7 @@ export class History {
 
   private grown(view: View): readonly Message[] {
     const { messages } = this;
+    this.checkWhole();
     let { list } = view;
     if (list.length === view.length && view.length === messages.length) return list;
     // Somebody froze or shortened it: later readers get a new one.
@@ -67,11 +81,17 @@ export class History {
   }
 
   between(from: number, to: number): readonly Message[] {
+    this.checkWhole();
     return Object.freeze(this.messages.slice(from, to));
+  }
+
+  private checkWhole(): void {
+    if (this.before) throw new Error('This history was not read whole. Call readHistory() first.');
   }
 
   /** A new history that ends with this message. Views of this one don't change. */
   upTo(id: string | null): History {
+    this.checkWhole();
     const cut = new History();
     const length = id === null ? 0 : this.messages.findLastIndex((message) => message.id === id) + 1;
     for (let i = 0; i < length; i++) cut.append(this.messages[i]!);
@@ -80,6 +100,7 @@ export class History {
 
   /** The last assistant message from `from` on. */
   lastAnswer(from: number): Message | undefined {
+    this.checkWhole();
     const at = this.messages.findLastIndex(({ role }) => role === 'assistant');
     return at >= from ? this.messages[at] : undefined;
   }
@@ -87,7 +108,7 @@ export class History {
 
 /** Is there nothing left for the model to answer? */
 export function isAnswered(history: History): boolean {
-  const last = history.at(-1)?.role;
+  const last = history.last?.role;
   return last === undefined || last === 'assistant';
 }
 

@@ -14,6 +14,7 @@ import {
   type Store,
 } from '../protocol/store.js';
 import type { SessionState } from './session-state.js';
+import { dueSnapshot } from './snapshot.js';
 
 /** Writes entries, one append at a time. What accumulates during a slow append goes into the next one together. */
 export class Journal implements Linked<Journal> {
@@ -79,6 +80,11 @@ export class Journal implements Linked<Journal> {
     }
   }
 
+  /** The run does not end after all. */
+  unseal(): void {
+    this.sealed = false;
+  }
+
   /** The last entries of a run, once it is sealed. */
   end(bodies: readonly EntryDraft[]): Awaitable<void> {
     return this.write(this.completedAll(bodies));
@@ -133,7 +139,11 @@ export class Journal implements Linked<Journal> {
     notBehind(this);
     try {
       const all = joined(ahead, entries);
-      const seq = this.store.append(state.sessionId, state.seq, all);
+      const snapshot =
+        this.store.tail && dueSnapshot(state, state.seq + ahead.length, ahead.at(-1) ?? state.last);
+      const seq = snapshot
+        ? this.store.append(state.sessionId, state.seq, all, snapshot)
+        : this.store.append(state.sessionId, state.seq, all);
       if (!isThenable(seq)) return this.written(all, entries, seq);
       this.busy = seq
         .then(
@@ -160,7 +170,7 @@ export class Journal implements Linked<Journal> {
       this.fail(
         new AlliumError(
           'SESSION_CORRUPT',
-          `The store says session "${state.sessionId}" is at entry ${last} after an append. It should be at ${state.seq}.`,
+          `The store says session "${state.sessionId}" is at entry ${last} after an append, but it should be at ${state.seq}. Check the store with testStore() of allium/testing.`,
         ),
       );
   }
@@ -194,7 +204,7 @@ function completed(body: EntryDraft, at: number): NewEntry {
 function tooLate(runId: string | undefined, sessionId: string, type = 'late'): AlliumError {
   return new AlliumError(
     'SESSION_CONFLICT',
-    `Run "${runId}" of session "${sessionId}" has ended. A ${type} entry that came late was not written.`,
+    `Run "${runId}" of session "${sessionId}" has already ended, so a late ${type} entry was not written. Await everything the run starts.`,
   );
 }
 

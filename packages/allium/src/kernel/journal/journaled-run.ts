@@ -68,6 +68,8 @@ export interface OpenRun extends CellHolder {
   requests: Map<string, PendingRequest>;
   /** Answers and verdicts about the calls of the open batch. */
   decided: Decided | undefined;
+  /** What was recorded of it, if it is traced. */
+  readonly trace: (EntryBody & { readonly type: 'trace' })[];
 }
 
 export interface Decided {
@@ -123,5 +125,6 @@ export function newRun(entry: EntryBody & { type: 'run_start' }, from: number): 
     stop: undefined,
     requests: NO_REQUESTS,
     decided: undefined,
+    trace: [],
   };
 }

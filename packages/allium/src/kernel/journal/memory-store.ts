@@ -10,6 +10,8 @@ import type {
   Posted,
   SessionInfo,
   SessionPage,
+  Snapshot,
+  Tail,
 } from '../protocol/store.js';
 import { checkFork, firstRun, listPage, parentOf, type SyncStore, takenBy } from './store-kit.js';
 
@@ -32,7 +34,7 @@ export function memoryStore(options: Readonly<Record<string, never>> = {}): Sync
 class Journal {
   /** Entry `seq` is at index `seq - 1`. It gets its number when somebody reads it. */
   readonly entries: NewEntry[] = [];
-  numbered = 0;
+  snapshot: Snapshot | undefined = undefined;
 }
 
 class Inbox {
@@ -47,7 +49,7 @@ class MemoryStore implements SyncStore {
   /** The sessions of sub-agents, by that of the agent that called them. */
   readonly #children = new Map<string, string[]>();
 
-  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[], snapshot?: Snapshot): number {
     let journal = this.#journals.get(sessionId);
     const seq = journal === undefined ? 0 : journal.entries.length;
     if (seq !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, seq);
@@ -60,6 +62,7 @@ class MemoryStore implements SyncStore {
       if (sessionId.includes('/')) this.#noteChild(sessionId);
     }
     for (let i = 0; i < entries.length; i++) journal.entries.push(entries[i]!);
+    if (snapshot && snapshot.seq <= journal.entries.length) journal.snapshot = snapshot;
     if (this.#inboxes.size > 0) this.#forget(sessionId, entries);
     return seq + entries.length;
   }
@@ -85,11 +88,17 @@ class MemoryStore implements SyncStore {
     const journal = this.#journals.get(sessionId);
     if (journal === undefined) return [];
     const { entries } = journal;
-    for (; journal.numbered < entries.length; journal.numbered++) {
-      const entry: Entry = deepFreeze({ ...entries[journal.numbered]!, seq: journal.numbered + 1 });
-      entries[journal.numbered] = entry;
-    }
-    return entries.slice(Math.max(0, fromSeq - 1)) as Entry[];
+    const first = Math.max(0, fromSeq - 1);
+    for (let i = first; i < entries.length; i++)
+      if (!('seq' in entries[i]!)) entries[i] = deepFreeze({ ...entries[i]!, seq: i + 1 }) as Entry;
+    return entries.slice(first) as Entry[];
+  }
+
+  tail(sessionId: string): Tail {
+    const snapshot = this.#journals.get(sessionId)?.snapshot;
+    return snapshot
+      ? { snapshot, entries: this.read(sessionId, snapshot.seq + 1) }
+      : { entries: this.read(sessionId, 1) };
   }
 
   head(sessionId: string): number {
@@ -111,7 +120,6 @@ class MemoryStore implements SyncStore {
     checkFork(sessionId, seq, source?.entries.length ?? 0, newId, this.head(newId));
     const copy = new Journal();
     for (let i = 0; i < seq; i++) copy.entries.push(source!.entries[i]!);
-    copy.numbered = Math.min(seq, source!.numbered);
     this.#journals.set(newId, copy);
 
     // The copied journal says how far the inbox was processed. The inbox of the fork continues from there: numbered from 1,
@@ -163,7 +171,7 @@ class MemoryStore implements SyncStore {
  */
 function settle(entry: NewEntry): void {
   const { type } = entry;
-  if (type === 'message' || type === 'tool_finished' || type === 'tool_started') return;
+  if (type === 'message' || type === 'tool_finished' || type === 'tool_started' || type === 'trace') return;
   // Also written in every turn; only its value may belong to somebody else.
   if (type === 'state') deepFreeze(entry.value);
   else if (type !== 'run_start' && type !== 'run_end') deepFreeze(entry);

@@ -1,6 +1,6 @@
 /** The state of a session, computed from its journal. Entries are applied the same way, whether just written or read back. */
 
-import { AlliumError, isThenable, shown, storeAnswered } from '../lib/errors.js';
+import { AlliumError, shown } from '../lib/errors.js';
 import {
   type AssistantContent,
   NO_USAGE,
@@ -10,11 +10,13 @@ import {
   UsageTotal,
 } from '../messages/messages.js';
 import { type CellHolder, storedIn } from '../protocol/state.js';
-import type { Awaitable, Entry, EntryBody, NewEntry, Store } from '../protocol/store.js';
+import type { EntryBody, NewEntry } from '../protocol/store.js';
 import { type Allowed, allowing, revoking } from './allowances.js';
-import { upgradeEntries } from './entry-upgrade.js';
 import { History } from './history.js';
 import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './journaled-run.js';
+
+/** Entries between two snapshots, at least: reading so many is quick. */
+export const FEWEST_BETWEEN = 256;
 
 export class SessionState implements CellHolder {
   seq = 0;
@@ -23,7 +25,11 @@ export class SessionState implements CellHolder {
   /** How many reads of the journal into this state are in progress. */
   reading = 0;
   tenant: string | undefined;
+  /** Without what came before the snapshot that the state was read from, until `readHistory` reads it. */
   history = new History();
+  /** The last entry that a snapshot is known to cover, and how many more are written before the next one. */
+  snapshotAt = 0;
+  snapshotAfter = FEWEST_BETWEEN;
   cells: CellHolder['cells'] = undefined;
   /** The cells of the run that ended last. */
   lastCells: CellHolder['cells'] = undefined;
@@ -100,13 +106,9 @@ export class SessionState implements CellHolder {
       case 'request':
         ask(this.running(entry), entry);
         return;
-      case 'answer': {
-        const run = this.running(entry);
-        this.allowed = allowing(this.allowed, run.requests.get(entry.requestId), entry.decision, entry.at);
-        run.requests.delete(entry.requestId);
-        decided(run).answers.set(entry.requestId, entry);
+      case 'answer':
+        this.answered(this.running(entry), entry);
         return;
-      }
       case 'verdict':
         decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
@@ -115,6 +117,9 @@ export class SessionState implements CellHolder {
         return;
       case 'active':
         this.running(entry).activeMs = entry.ms;
+        return;
+      case 'trace':
+        this.running(entry).trace.push(entry);
         return;
       case 'inbox':
         this.inboxCursor = entry.cursor;
@@ -135,6 +140,12 @@ export class SessionState implements CellHolder {
           `holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
         );
     }
+  }
+
+  private answered(run: OpenRun, entry: NewEntry & { readonly type: 'answer' }): void {
+    this.allowed = allowing(this.allowed, run.requests.get(entry.requestId), entry.decision, entry.at);
+    run.requests.delete(entry.requestId);
+    decided(run).answers.set(entry.requestId, entry);
   }
 
   private takeMessage(run: OpenRun, entry: EntryBody & { type: 'message' }): void {
@@ -181,12 +192,13 @@ export class SessionState implements CellHolder {
   private finished(run: OpenRun, { message, terminate, stop }: EntryBody & { type: 'tool_finished' }): void {
     const { batch } = run;
     run.stop ??= stop;
-    if (!batch) throw corrupt(this, `holds a result for call "${message.toolCallId}", which nobody made.`);
+    if (!batch)
+      throw corrupt(this, `holds a result for call "${message.toolCallId}", but no such call was made.`);
     const place = batch.calls.findIndex((call) => call.id === message.toolCallId);
     if (place < 0 || batch.results[place])
       throw corrupt(
         this,
-        `holds a result for call "${message.toolCallId}", which was not made or is answered.`,
+        `holds a result for call "${message.toolCallId}", but that call was not made or already has its result.`,
       );
     batch.results[place] = message;
     if (terminate) batch.terminating++;
@@ -233,7 +245,7 @@ function ask(run: OpenRun, { request, replaces, notBegun = NOTHING }: EntryBody 
   run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
 }
 
-function corrupt({ sessionId }: SessionState, what: string): AlliumError {
+export function corrupt({ sessionId }: SessionState, what: string): AlliumError {
   return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what}`);
 }
 
@@ -260,68 +272,4 @@ function hasCall(content: readonly AssistantContent[], id: string, end: number):
 function holdsWithheld(content: readonly AssistantContent[]): boolean {
   for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
   return false;
-}
-
-/** Reads what is new in the journal into the state. */
-export function catchUp(store: Store, state: SessionState): Awaitable<void> {
-  const { seq, last } = state;
-  // Reads the last known entry again: if it's another one by now, the session was deleted and perhaps made anew.
-  const entries = store.read(state.sessionId, Math.max(seq, 1));
-  if (!isThenable(entries)) return takeAll(store, state, last, entries);
-  state.reading++;
-  return entries.then(
-    (read) => {
-      state.reading--;
-      return takeAll(store, state, last, read);
-    },
-    (error) => {
-      state.reading--;
-      throw error;
-    },
-  );
-}
-
-/** `known`: the last entry of the state when the read began. */
-function takeAll(
-  store: Store,
-  state: SessionState,
-  known: NewEntry | undefined,
-  read: readonly Entry[],
-): Awaitable<void> {
-  if (!Array.isArray(read)) throw storeAnswered('read', read, 'a list of entries');
-  // Another read took these in meanwhile.
-  if (state.last !== known) return catchUp(store, state);
-  if (read.length === 0 && !known) return;
-  const entries = upgradeEntries(state.sessionId, read);
-  if (known && !isSame(known, entries[0])) {
-    state.forget();
-    return catchUp(store, state);
-  }
-  try {
-    for (let i = known ? 1 : 0; i < entries.length; i++) takeIn(state, entries[i]!);
-  } catch (error) {
-    // Half a journal is useless. The next read fails the same way.
-    state.forget();
-    throw error;
-  }
-}
-
-/** Run ids are unique. The few entries that belong to no run differ by their time. */
-function isSame(
-  known: NewEntry & { readonly runId?: string },
-  entry: (Entry & { readonly runId?: string }) | undefined,
-): boolean {
-  return known.type === entry?.type && known.at === entry.at && known.runId === entry.runId;
-}
-
-/** Applies an entry that was read. */
-export function takeIn(state: SessionState, entry: Entry): void {
-  if (entry.seq !== state.seq + 1)
-    throw corrupt(
-      state,
-      `goes from entry ${state.seq} to ${entry.seq}: entries are missing or out of order.`,
-    );
-  state.seq = entry.seq;
-  state.last = entry;
-  state.apply(entry);
 }

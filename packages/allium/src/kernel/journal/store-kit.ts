@@ -10,13 +10,16 @@ import type {
   Posted,
   SessionInfo,
   SessionPage,
+  Snapshot,
   Store,
+  Tail,
 } from '../protocol/store.js';
 
 /** A store that answers without promises, because it needs no server. */
 export interface SyncStore extends Store {
-  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number;
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[], snapshot?: Snapshot): number;
   read(sessionId: string, fromSeq: number): readonly Entry[];
+  tail?(sessionId: string): Tail;
   head(sessionId: string): number;
   list(options?: ListOptions): SessionPage;
   fork(sessionId: string, seq: number, newId: string): void;

@@ -124,7 +124,7 @@ export function refuseRepeat(layer: Layer, ctx: LayerContext, cause?: unknown): 
   if (ctx.seam === 'run')
     return new AlliumError(
       'NEXT_TWICE',
-      `Middleware "${layer.name}" called next() twice around a run. A run happens once; retry model or tool calls instead.`,
+      `Middleware "${layer.name}" called next() twice around a run. A run can only happen once; retry model or tool calls instead.`,
     );
   if (++ctx._call.repeats < MAX_INWARD) return undefined;
   // Code that tries again after an abort or a stop hears of that, not of its tries.
@@ -132,7 +132,7 @@ export function refuseRepeat(layer: Layer, ctx: LayerContext, cause?: unknown): 
   if (ctx._call.latched !== undefined) return ctx._call.latched;
   return new AlliumError(
     'TOO_MANY_ATTEMPTS',
-    `Middleware "${layer.name}" would make inward call ${MAX_INWARD + 1} of this ${ctx.seam} call. Bound its retries.`,
+    `Middleware "${layer.name}" tried to call next() for the ${MAX_INWARD + 1}st time in one ${ctx.seam} call. Limit its retries.`,
     cause === undefined ? {} : { cause },
   );
 }
@@ -154,7 +154,7 @@ export function badOverride(seam: Seam, override: unknown): unknown {
   const refused = (why: string) => new AlliumError('INVALID_OPTION', `${next} ${why}`);
   try {
     if (!isRecord(override)) return refused(`takes an object of overrides, got ${shown(override)}.`);
-    if ('_call' in override) return refused('got a context, which it makes itself. Write next().');
+    if ('_call' in override) return refused('was given a context, but makes its own. Write next().');
     if (seam === 'run' && Object.keys(override).length > 0)
       return refused(`takes nothing, got ${shown(override)}.`);
     return wrongField(next, OVERRIDES[seam], override);

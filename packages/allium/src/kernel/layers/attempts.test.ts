@@ -229,7 +229,7 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
       const one = trial(seam, stack, endless);
       const { failed, text: shown } = await one.run();
       expect(failed).toBe(true);
-      expect(shown).toContain(`would make inward call 101 of this ${seam} call`);
+      expect(shown).toContain(`tried to call next() for the 101st time in one ${seam} call`);
       expect(one.calls).toBe(100);
     }
   });
@@ -241,7 +241,7 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
       errors(500),
     );
     const { text: shown } = await one.run();
-    expect(shown).toContain('would make inward call 101');
+    expect(shown).toContain('tried to call next() for the 101st time');
     expect(one.calls).toBe(100);
   });
 

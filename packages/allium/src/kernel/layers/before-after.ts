@@ -123,7 +123,7 @@ function isPreset(layer: Layer, ctx: LayerContext): boolean {
   if (ctx.result !== undefined && !ctx.skip)
     throw new AlliumError(
       'INVALID_HOOK_RESULT',
-      `${layer.hooks[0]} of "${layer.name}" set ctx.result without ctx.skip, so the tool would run all the same. Set ctx.skip = true to answer without it, or change the result in afterTool.`,
+      `${layer.hooks[0]} of "${layer.name}" set ctx.result without ctx.skip, so the tool would still run. Set ctx.skip = true to answer without running it, or change the result in afterTool.`,
     );
   return ctx.skip;
 }

@@ -195,7 +195,7 @@ describe('ctx.result without ctx.skip in beforeTool', () => {
     const { messages } = await agentOf(preset({})).run('hi');
     expect(messages[2]).toMatchObject({ isError: true });
     expect(JSON.stringify(messages[2])).toContain(
-      'beforeTool of \\"preset\\" set ctx.result without ctx.skip, so the tool would run all the same.',
+      'beforeTool of \\"preset\\" set ctx.result without ctx.skip, so the tool would still run.',
     );
   });
 

@@ -84,7 +84,7 @@ function badResult(ctx: LayerContext): string | undefined {
   }
   const { status } = (result ?? {}) as { readonly status?: unknown };
   if (status === 'error' || status === 'aborted')
-    return `it set a result with the status "${status}". A run that fails throws: throw an error.`;
+    return `it set a result with the status "${status}". To fail a run, throw an error.`;
   if (status !== 'done' && status !== 'stopped' && status !== 'suspended')
     return `expected a run result, got ${shown(result)}. Spread the one next() returned.`;
   const wrong = wrongInResult(result as RunResult);

@@ -322,7 +322,7 @@ describe('a wrapRun that forgets', () => {
         (error) => String(error.message),
       );
       expect(told).toMatch(
-        /next\(\) at the (run|model|tool) seam got a context, which it makes itself\. Write next\(\)\./,
+        /next\(\) at the (run|model|tool) seam was given a context, but makes its own\. Write next\(\)\./,
       );
     },
   );

@@ -185,7 +185,8 @@ function noResult(layer: Layer, attempts: readonly Attempt[]): AlliumError {
     );
   }
   const swallowed = attempts.findLast((one) => one.state === 'failed');
-  if (!swallowed) return new AlliumError('NO_RESULT', `${hook} neither called next() nor set a result.`);
+  if (!swallowed)
+    return new AlliumError('NO_RESULT', `${hook} neither called next() nor set a result. Do one of the two.`);
   return new AlliumError(
     'NO_RESULT',
     `${hook} swallowed an error and set no result. Rethrow it, or assign a result.`,

@@ -54,3 +54,13 @@ export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClo
     signal?.addEventListener('abort', onAbort, { once: true });
   });
 }
+
+/** The same with fractions of a millisecond, if the clock is the system's: for what takes less than one. */
+export function precise(clock: Clock): number {
+  return clock === systemClock ? performance.now() : monotonic(clock);
+}
+
+/** To microseconds. */
+export function rounded(ms: number): number {
+  return Math.round(ms * 1000) / 1000;
+}

@@ -46,10 +46,10 @@ export const ERROR_CODES = {
   STORE_FAILED:
     'A store threw, wrote only part of a record, as on a full disk (it does not count), or returned something invalid.',
   STORE_TIMEOUT:
-    'A store did not answer in time. What it was asked for may still happen; the session can be resumed.',
+    'A store did not answer in time. The operation may still complete; the session can be resumed.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
   PLAN_MISMATCH:
-    'A run is resumed without a middleware it was started with, or it is not clear whose its state is.',
+    'A run is resumed without a middleware it was started with, or it is not clear which middleware its state belongs to.',
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
   DECISION_NOT_ALLOWED:

@@ -150,7 +150,6 @@ export const FOREIGN_RUN: Foreign = foreignTable(`${SHARED.trim()}
   streammode → agent.stream( … )
   resume command resumedata → agent.session(id).resume( … )
   settings → new Agent({ settings })
-  observers → new Agent({ observers }), or agent.observe( … )
   store → new Agent({ store })
   systemprompt → new Agent({ systemPrompt })
 `);
@@ -219,7 +218,7 @@ export function foreignMessage(message: unknown): string {
     return 'The system prompt is not a message here: write new Agent({ systemPrompt }).';
   if (role === undefined && messages !== undefined) return 'Pass the messages themselves: run(messages).';
   if (role === undefined && prompt !== undefined) return 'Pass the text itself: run(prompt).';
-  if (parts !== undefined) return 'What a message says is its `content`.';
+  if (parts !== undefined) return 'The text of a message goes into `content`.';
   return 'userMessage(text) makes a message.';
 }
 
@@ -228,7 +227,7 @@ const WRAP = 'Wrap it: fromAiSdk(model) of "@allium/ai-sdk".';
 /** Recognises what was passed instead of a model, and says what to do about it. */
 export function foreignModel(model: unknown): string {
   if (typeof model === 'string')
-    return ` A name is not enough here: write resolveModel(${JSON.stringify(model)}) of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.`;
+    return ` A name alone is not a model: write resolveModel(${JSON.stringify(model)}) of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.`;
   if (typeof model === 'function') return ` A provider has to be called with the name of a model. ${WRAP}`;
   if (typeof model !== 'object' || model === null) return '';
   if ('doStream' in model) return ` This is a model of the AI SDK. ${WRAP}`;

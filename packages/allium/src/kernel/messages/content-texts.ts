@@ -31,6 +31,8 @@ function textsOfPart(part: Part): readonly string[] {
     }
     case 'provider':
       return textsIn(asJson(part.value));
+    case 'file':
+      return part.name === undefined ? [] : [part.name];
     default:
       return [];
   }
@@ -78,6 +80,8 @@ function withPartTexts(part: Part, texts: readonly string[], role: Message['role
     }
     case 'provider':
       return { ...withoutMetadata(part), value: withTexts(asJson(part.value), texts) };
+    case 'file':
+      return { ...part, name: texts[0]! };
     default:
       return part;
   }
@@ -89,6 +93,10 @@ export function rewrittenContent(message: Message, text: string): readonly Part[
   const content = message.content.flatMap((part): Part | readonly Part[] => {
     if (part.type === 'thinking' || part.type === 'provider') return [];
     if (part.type === 'tool-call') return { ...withoutMetadata(part), arguments: '{}' };
+    if (part.type === 'file' && part.name !== undefined) {
+      const { name: _, ...unnamed } = part;
+      return unnamed;
+    }
     if (part.type !== 'text') return part;
     const made = withPartTexts(part, [rest], message.role);
     rest = '';

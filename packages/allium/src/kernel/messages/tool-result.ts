@@ -101,7 +101,7 @@ export function toToolResult(value: unknown): ToolResult {
     typeof (value as { toJSON?: unknown }).toJSON !== 'function'
   )
     throw new TypeError(
-      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, which JSON leaves empty. Return what is in it, and show progress with ctx.update().`,
+      `A tool must return text, a JSON value or content, got ${kindOf(value as object)}, which turns into an empty object in JSON. Return its contents, and show progress with ctx.update().`,
     );
   return textResult(text);
 }

@@ -177,18 +177,18 @@ export class Budget {
     if (isLimit(costUsd)) {
       if (!price) throw priceUnknown(model);
       if (this.costUsd === undefined) {
-        const why = `What was used before has no known price, so nobody knows what is left of $${costUsd}.`;
+        const why = `The cost of earlier calls is unknown, so what is left of $${costUsd} is unknown too.`;
         throw refusal('max_cost', why, false);
       }
       const left = costUsd - this.costUsd - this.reservedCost - (input * price.input) / 1e6;
       if (left <= 0) {
-        const why = `The next call does not fit into what is left of $${costUsd}.`;
+        const why = `The next call could cost more than what is left of $${costUsd}.`;
         throw refusal('max_cost', why, left + this.reservedCost > 0);
       }
       const affordable =
         price.output > 0 ? Math.floor(part((left * 1e6) / price.output)) : Number.POSITIVE_INFINITY;
       if (affordable < 1) {
-        const why = `What is left of $${costUsd} does not pay for one token of output.`;
+        const why = `What is left of $${costUsd} does not cover a single output token.`;
         throw refusal('max_cost', why, this.open > 0);
       }
       output = Math.min(output, affordable);

@@ -3,6 +3,7 @@
 import type { Overlay } from '../context/cells.js';
 import { type Context, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
+import { originalOf } from '../guards/own-calls.js';
 import { Onion } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
@@ -50,7 +51,8 @@ export async function generate(
   caller._call.workBegins();
   let answered = false;
   try {
-    const response = (await new Onion(layers, callModel).enter(from, ctx)) as ModelResponse;
+    const given = (await new Onion(layers, callModel).enter(from, ctx)) as ModelResponse;
+    const response = call.guarded ? given : originalOf(given);
     call.check();
     // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
     (caller.state as Overlay).join(written);

@@ -83,7 +83,7 @@ describe('toolCalls', () => {
       stop: { reason: 'max_tool_calls', by: 'kernel' },
       turns: 2,
     });
-    const not = 'tool: Not run: The limit of tool calls is used up.';
+    const not = 'tool: Not run: The limit on tool calls is used up.';
     expect(transcript(result.messages).slice(4)).toEqual(['tool: free', not, not]);
     // Calls that don't run have their result at once, before the one beside them that does.
     expect(after.map((line) => line.split(' ')[1])).toEqual(['false', 'true', 'true', 'false']);
@@ -616,7 +616,7 @@ describe('sessionLimits', () => {
     const { result } = await watched(limited.session('s'), 'go');
     expect(result.stop).toMatchObject({
       reason: 'max_cost',
-      message: 'What was used before has no known price, so nobody knows what is left of $1.',
+      message: 'The cost of earlier calls is unknown, so what is left of $1 is unknown too.',
     });
   });
   it('hold for another agent over the same store', async () => {

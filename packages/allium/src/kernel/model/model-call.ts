@@ -2,6 +2,7 @@
 
 import { noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
+import type { Ending } from '../context/run-port.js';
 import { admit, note } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
 import { attribute } from '../lib/errors.js';
@@ -63,6 +64,7 @@ class ModelCall implements PartTaker {
   /** Takes the parts where layers transform the stream. */
   private transform: ((part: ModelPart) => void) | undefined = undefined;
   private live: LiveStream | undefined = undefined;
+  private ended: Ending<ModelResponse> | undefined = undefined;
   /** The live message knows of it. */
   private begun = false;
 
@@ -85,6 +87,7 @@ class ModelCall implements PartTaker {
       const settings = capped(capped(ctx.settings, this.reservation), this.hold);
       call.outputLimit = settings.maxOutputTokens;
       const request = requestOf(ctx, messages, settings);
+      if (run.trace !== undefined) this.ended = run.trace.sends(ctx, request, messages === undefined);
       this.stages = stagesOf(ctx, raw);
       this.live = call.live?.begin(ctx, this.stages?.last ?? raw);
       this.begun = true;
@@ -121,6 +124,7 @@ class ModelCall implements PartTaker {
       const told = toldInPart(usage);
       this.settle(usage, told && this.untold(usage, told));
     }
+    this.ended?.(response);
     ctx._call.workEnded(true);
     return response;
   }
@@ -133,6 +137,7 @@ class ModelCall implements PartTaker {
         // What was shown is void, and nobody should read it while a retry waits.
         if (this.begun) ctx._call.live?.abandon(live, stages?.last ?? raw);
       }
+      this.ended?.(undefined, error);
       // A stream that broke off is paid for as far as it got. Few models report how much that was.
       const { told } = raw;
       this.settle(told.totalTokens > 0 || charsIn(raw) === 0 ? told : this.estimate());

@@ -160,7 +160,7 @@ async function askAgain(
 ): Promise<LiveMessage> {
   live.discard();
   checkLimits(run);
-  const said = `Your last answer was discarded, nobody has seen it. ${reason} Answer again without that.`;
+  const said = `Your last answer was discarded before anybody saw it. ${reason} Answer again without that.`;
   const told = await judgeInjected(run, [{ message: syntheticUserMessage(said, { source: by }), by }]);
   if (told.length === 0) {
     const stop = new StopRun('guardrail', reason);

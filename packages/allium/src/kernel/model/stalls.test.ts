@@ -87,7 +87,7 @@ describe('a model call, where nothing is said of time', () => {
     );
     expect(minute).toBe(10);
     expect(error).toMatchObject({ code: 'MODEL_TIMEOUT' });
-    expect((error as Error).message).toContain('did not finish within 600000 ms. `limits.modelMs`');
+    expect((error as Error).message).toContain('did not finish within 600000 ms. Raise `limits.modelMs`');
   });
 
   it('may take its time', async () => {

@@ -141,7 +141,7 @@ function timedOut({ model }: Subject, limit: keyof Limits, what: string): Allium
   const name = modelName(model);
   return new AlliumError(
     'MODEL_TIMEOUT',
-    `${name} ${what}. \`limits.${limit}\` allows more, or 'none' for no limit.`,
+    `${name} ${what}. Raise \`limits.${limit}\`, or set it to 'none' for no limit.`,
     { data: { model: name, limit } },
   );
 }

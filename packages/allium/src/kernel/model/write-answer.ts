@@ -2,6 +2,7 @@
 
 import type { CallVerdicts } from '../context/run-port.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
+import { toldBeside } from '../guards/told-beside.js';
 import { stamped } from '../inbox/incoming.js';
 import {
   type AssistantMessage,
@@ -94,8 +95,11 @@ function entryOf(
   // What is injected after the results is written with the message.
   if (inject.length > 0) entry.inject = stamped(inject);
   if (offered) entry.offered = offered;
-  if (decision !== 'natural') entry.follows = { decision, ...(by && { by }), ...(why && { why }) };
-  else if (forceContinue) entry.follows = { forceContinue };
+  if (decision !== 'natural') {
+    const told = why && toldBeside(why, run, by);
+    entry.follows = { decision, ...(by && { by }), ...(told && { why: told }) };
+  }
+  if (decision === 'natural' && forceContinue) entry.follows = { forceContinue };
   return entry;
 }
 

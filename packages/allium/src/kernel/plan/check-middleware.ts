@@ -52,7 +52,7 @@ const DECLARATIONS: Fields = {
   state: kinds.list,
   runOptions: kinds.listOf(
     kinds.kind(
-      `a name that no run takes already (those are ${RESUME_OPTIONS.join(', ')})`,
+      `a name that is not already an option of a run (${RESUME_OPTIONS.join(', ')})`,
       (name) => typeof name === 'string' && name !== '' && !RESUME_OPTIONS.includes(name),
     ),
   ),
@@ -62,6 +62,7 @@ const DECLARATIONS: Fields = {
   seams: kinds.listOf(kinds.oneOf(...SEAMS)),
   suspends: kinds.flag,
   sink: kinds.flag,
+  traces: kinds.flag,
   order: kinds.shape({ outside: kinds.names, inside: kinds.names, requires: kinds.names }),
   guard: GUARD,
   madeWith: kinds.record,
@@ -123,7 +124,9 @@ function checkDeclarations(middleware: Middleware, fail: (message: string) => Al
   const { name, order = {}, guard } = middleware;
   for (const [key, names] of Object.entries(order))
     if (names?.includes(name!))
-      throw fail(`\`order.${key}\` may not hold its own name: it says where it stands among others.`);
+      throw fail(
+        `\`order.${key}\` may not contain the middleware's own name. List the others it must stand inside or outside of.`,
+      );
   if (guard && !guard.find && !guard.judge) throw fail('`guard` needs `find` or `judge`.');
   if (guard) checkFeedback(guard, fail);
   if (guard?.parallel && (guard.find || guard.on.some((point) => point !== 'input')))

@@ -86,7 +86,7 @@ describe('flattening', () => {
   it.each([
     [undefined, 'Expected `middleware` to be a list or a pipeline, got undefined.'],
     ['retry', 'got "retry"'],
-    [{ name: 'a', beforeModel() {} }, 'One middleware goes into a list of one.'],
+    [{ name: 'a', beforeModel() {} }, 'Put it into a list: [it].'],
     [[undefined], 'middleware[0] is undefined, not a middleware object. To leave one out, spread a list'],
     [[false], 'middleware[0] is false, not a middleware object. To leave one out, spread a list'],
     [[async (_ctx: unknown, next: () => unknown) => next()], 'A function of (ctx, next) is a hook of one'],
@@ -223,8 +223,11 @@ describe('misspelt members', () => {
     [{ sink: 'yes' }, 'Expected `sink` to be true or false'],
     [{ order: { before: ['x'] } }, 'Unknown option `before` of order. It takes: outside, inside, requires.'],
     [{ order: { outside: 'x' } }, 'Expected `order.outside` to be a list of names, got "x"'],
-    [{ name: 'me', order: { outside: ['me'] } }, '`order.outside` may not hold its own name'],
-    [{ name: 'me', order: { requires: ['other', 'me'] } }, '`order.requires` may not hold its own name'],
+    [{ name: 'me', order: { outside: ['me'] } }, "`order.outside` may not contain the middleware's own name"],
+    [
+      { name: 'me', order: { requires: ['other', 'me'] } },
+      "`order.requires` may not contain the middleware's own name",
+    ],
     [{ extraLlmCalls: [] }, 'Expected `extraLlmCalls` to be a function, got []'],
     [{ guard: { on: [] } }, 'Expected `guard.on` to be a non-empty list, got []'],
     [

@@ -78,6 +78,7 @@ export function compose(
     restores: middleware.flatMap((one) => (one.middleware.guard?.restore ? plannedGuard(one) : [])),
     guardsResponses: gated,
     looksAtResponses,
+    traces: middleware.some((one) => one.middleware.traces === true),
     decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
     runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,
@@ -113,7 +114,7 @@ export function flatten(
 ): Middleware[] {
   if (isPipeline(list)) return flatten(list.layers, option, above);
   if (!Array.isArray(list)) {
-    const hint = typeof list === 'object' && list !== null ? ' One middleware goes into a list of one.' : '';
+    const hint = typeof list === 'object' && list !== null ? ' Put it into a list: [it].' : '';
     throw new AlliumError(
       'INVALID_MIDDLEWARE',
       `Expected \`${option}\` to be a list or a pipeline, got ${shown(list)}.${hint}`,
@@ -122,7 +123,7 @@ export function flatten(
   return [...list].flatMap((item: unknown, index): Middleware[] => {
     if (Array.isArray(item) || isPipeline(item)) {
       if (item === list || above.includes(item))
-        throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that holds itself.`);
+        throw new AlliumError('INVALID_MIDDLEWARE', `${option}[${index}] is a list that contains itself.`);
       return flatten(item, `${option}[${index}]`, [...above, list]);
     }
     if (typeof item !== 'object' || item === null || isThenable(item)) {
@@ -205,7 +206,7 @@ function rulesOf(
   if (unknown !== undefined)
     throw new AlliumError(
       'INVALID_OPTION',
-      `\`replaces\` names ${shown(unknown)}, which no middleware is called. There are: ${all.join(', ') || 'none'}.`,
+      `\`replaces\` names ${shown(unknown)}, but no middleware has that name. The names are: ${all.join(', ') || 'none'}.`,
     );
   const rules = {} as Record<RuleHook, PlannedHook[]>;
   const replaced: { hook: RuleHook; names: string[] }[] = [];
@@ -226,7 +227,7 @@ function rulesOf(
     if (guarding)
       throw new AlliumError(
         'GUARD_REPLACED',
-        `\`${hook}\` of the agent would replace the one of "${guarding.name}", which guards. Make yours a middleware, or say replaces: ['${guarding.name}'].`,
+        `\`${hook}\` of the agent would replace that of "${guarding.name}", which guards what happens. Pass yours as a middleware, or allow it with replaces: ['${guarding.name}'].`,
       );
     if (names.length > 0) replaced.push({ hook, names });
     const fn = explicit as PlannedHook['fn'];
@@ -268,7 +269,7 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
     if (!isTool(tool))
       throw new AlliumError(
         'INVALID_TOOL',
-        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }), or bring those of other libraries with fromAiSdkTools() or fromLangChainTools() of "@allium/ai-sdk".`,
+        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }), or convert those of other libraries with fromAiSdkTools() or fromLangChainTools() of "@allium/ai-sdk".`,
       );
     const other = owners.get(tool.name);
     if (other)

@@ -1,5 +1,6 @@
 /** What each decision hook may return, as text for errors and as a check. */
 
+import { isRequest } from '../context/request-shape.js';
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
 import { unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
@@ -10,7 +11,6 @@ import { isResultContent, type ToolResultPatch } from '../messages/tool-result.j
 import type { TurnAction } from '../protocol/middleware.js';
 import type { RuleHook } from '../protocol/plan.js';
 import { STOPPING } from '../protocol/stop.js';
-import { isRequest } from '../protocol/store.js';
 import { isTool } from '../protocol/tool.js';
 
 interface Shape {

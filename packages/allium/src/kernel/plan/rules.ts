@@ -4,6 +4,7 @@ import type { ModelContext, RunContext, SeamCall, ToolContext, TurnContext } fro
 import { noteAssigned } from '../context/request-changes.js';
 import { checkRequest, frozenMessages } from '../context/request-checks.js';
 import type { RequestParts } from '../context/run-port.js';
+import { type Asking, asking } from '../journal/asking.js';
 import { takeResult } from '../layers/layer.js';
 import { AlliumError } from '../lib/errors.js';
 import {
@@ -14,7 +15,6 @@ import {
   type ToolCall,
 } from '../messages/messages.js';
 import { patched, type ToolResult, type ToolResultPatch } from '../messages/tool-result.js';
-import { type Asking, asking } from '../protocol/asking.js';
 import type { AcceptVerdict, TurnAction } from '../protocol/middleware.js';
 import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
 import type { Stop, StoppingReason } from '../protocol/stop.js';

@@ -153,7 +153,7 @@ describe('options nobody declares', () => {
     const store = memoryStore();
     const agent = new Agent({ model: model(), middleware: [localised()], store });
     const message =
-      'Unknown option `local` of run(). Did you mean `locale`? It takes: middleware, signal, limits, tenant, queue, runId, metadata, onRequest, parent, inheritGuards, locale.';
+      'Unknown option `local` of run(). Did you mean `locale`? It takes: middleware, observers, signal, limits, tenant, queue, runId, trace, metadata, onRequest, parent, inheritGuards, locale.';
     const options = { local: 'de' } as never;
     for (const attempt of [
       () => agent.run('go', options),
@@ -176,7 +176,7 @@ describe('options nobody declares', () => {
 
 it.each([
   ['locale', 'Expected `runOptions` to be a list, got "locale"'],
-  [[''], 'Expected `runOptions[0]` to be a name that no run takes already (those are middleware, '],
+  [[''], 'Expected `runOptions[0]` to be a name that is not already an option of a run (middleware, '],
   [['x', 5], 'Expected `runOptions[1]` to be a name'],
   [['signal'], 'allowPlanChange), got "signal"'],
   [['answers'], 'allowPlanChange), got "answers"'],

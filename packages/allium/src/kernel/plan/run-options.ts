@@ -11,14 +11,20 @@ import { LIMITS } from '../protocol/limits.js';
 const mode = kinds.oneOf('all', 'one');
 export const QUEUE_MODES: Kind = kinds.shape({ steering: mode, followUps: mode });
 
+export const OBSERVER: Kind = kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'));
+
+export const TRACE: Kind = kinds.oneOf('off', 'changes');
+
 /** The kernel's own options of `run()` and `stream()`. Middleware are checked when they are composed. */
 const RUN: Fields = {
   middleware: kinds.anything,
+  observers: kinds.listOf(OBSERVER),
   signal: kinds.kind('an AbortSignal', (value) => value instanceof AbortSignal),
   limits: LIMITS,
   tenant: kinds.text,
   queue: QUEUE_MODES,
   runId: kinds.kind('text without spaces', (value) => typeof value === 'string' && /^\S+$/.test(value)),
+  trace: TRACE,
   metadata: kinds.record,
   onRequest: kinds.func(),
   // Not by class: it may come from another copy of this package.

@@ -96,4 +96,12 @@ export type AgentEvent = Common &
  */
 export type Observer =
   | ((event: AgentEvent) => void | Promise<void>)
-  | { readonly name?: string; onEvent(event: AgentEvent): void | Promise<void> };
+  | {
+      readonly name?: string;
+      /**
+       * Told of the last result of a turn just before it is written instead of after it, so that a run that nobody else
+       * watches needn't wait for the store. @default false
+       */
+      readonly early?: boolean;
+      onEvent(event: AgentEvent): void | Promise<void>;
+    };

@@ -83,6 +83,8 @@ export interface Middleware {
   readonly suspends?: boolean;
   /** It writes content elsewhere (audit, record, export), so it only sees what passed the guards. */
   readonly sink?: boolean;
+  /** It reads `result.trace`, so runs with it are traced, in memory. The option `trace` also keeps the trace. */
+  readonly traces?: boolean;
   /** What it does, for the hazards of `explain()`: keys of `TRAITS`. */
   readonly traits?: readonly string[];
 
@@ -248,6 +250,8 @@ export interface Plan {
   readonly guardsResponses: boolean;
   /** Does a layer, hook or guard see responses before they become messages? */
   readonly looksAtResponses: boolean;
+  /** Does a middleware read the trace of its runs? */
+  readonly traces: boolean;
   /** Does a hook or guard decide about calls before they start? */
   readonly decidesOnCalls: boolean;
   /** Names of the run options that middleware declare. */

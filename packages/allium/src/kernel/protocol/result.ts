@@ -6,6 +6,7 @@ import type { GuardVerdict } from './guard.js';
 import type { StateCell } from './state.js';
 import type { RunStatus, Stop } from './stop.js';
 import type { PendingRequest } from './store.js';
+import type { RunTrace } from './trace.js';
 
 export interface RunResult<Output = unknown> {
   readonly status: RunStatus;
@@ -30,6 +31,8 @@ export interface RunResult<Output = unknown> {
   readonly sessionId: string;
   /** Cells as they were when the run ended: `result.state.get(cell)`. Those of sub-agents: `result.state.of(agentId)`. */
   readonly state: StateReader;
+  /** Who did what, in full; undefined if the run isn't traced. */
+  readonly trace: RunTrace | undefined;
 }
 
 /** A middleware acted: it replaced a response, rewrote a request, blocked a call, … */

@@ -2,9 +2,11 @@
 
 import type { Metadata } from '../messages/messages.js';
 import type { Context } from './contexts.js';
+import type { Observer } from './events.js';
 import type { Limits } from './limits.js';
 import type { MiddlewareList } from './middleware.js';
 import type { Decision, RequestHandler } from './store.js';
+import type { TraceMode } from './trace.js';
 
 /** How many waiting messages of a kind are taken in at a time: all of them, or one, which is answered before the next. */
 export interface QueueModes {
@@ -18,6 +20,8 @@ export interface QueueModes {
 export interface RunOptions {
   /** More middleware for this run: inside the agent's for layers and after them for rules. */
   readonly middleware?: MiddlewareList;
+  /** Told of this run, beside the agent's. */
+  readonly observers?: readonly Observer[];
   /** Aborts the run: it rejects with `ABORTED`, and everything inside it is cancelled. */
   readonly signal?: AbortSignal;
   /** Override the agent's, one by one. */
@@ -30,6 +34,8 @@ export interface RunOptions {
    * The id of the run, which no run of the session has had. A resume goes on with that run only. @default random
    */
   readonly runId?: string;
+  /** `changes`: records who changed what, in `result.trace` and with the journal. @default that of the agent */
+  readonly trace?: TraceMode;
   /** For hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
   /** Instead of the agent's. */

@@ -412,7 +412,9 @@ describe('version and migrate', () => {
     expect(() => cells(plain, stored(1, 7)).get(plain)).toThrow(
       expect.objectContaining({
         code: 'STATE_VERSION',
-        message: expect.stringContaining('stored in version 1, this code has version 2 and no `migrate`'),
+        message: expect.stringContaining(
+          'stored as version 1, but this code reads version 2 and has no `migrate`',
+        ),
       }),
     );
     const migrating = defineState({

@@ -88,7 +88,7 @@ function checkDurable({ scope, durable = scope !== 'call', create, initial }: Gi
   if (durable || scope !== 'run' || initial !== undefined)
     throw invalidOption(
       'create',
-      'left out but in a cell of the run with `durable: false` and no `initial`',
+      'left out, unless the cell has scope `run`, `durable: false` and no `initial`',
       create,
     );
   return false;

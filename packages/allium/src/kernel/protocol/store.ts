@@ -1,10 +1,8 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
-import { unwritable } from '../lib/frozen-json.js';
-import * as kinds from '../lib/kinds.js';
-import { isOf, type Kind } from '../lib/shapes.js';
 import type { Message, ToolMessage, Usage } from '../messages/messages.js';
 import type { StoredLimits } from './limits.js';
 import type { RunStatus, Stop, StoppingReason } from './stop.js';
+import type { HookTotal, TraceRecord } from './trace.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
@@ -119,6 +117,14 @@ export type EntryBody =
       readonly refused?: readonly { readonly n: number; readonly by: string; readonly reason: string }[];
       /** Ids of allowances that somebody revoked. */
       readonly revoked?: readonly string[];
+    }
+  /** Who did what in the run, if it is traced, and the totals of each part of it. It changes nothing about the session. */
+  | {
+      readonly type: 'trace';
+      readonly runId: string;
+      readonly version: number;
+      readonly records: readonly TraceRecord[];
+      readonly totals?: readonly HookTotal[];
     }
   /** The history ends with this message again, or is empty. `state` entries with the cell values of that time follow. */
   | { readonly type: 'rewind'; readonly to: string | null }
@@ -278,6 +284,18 @@ export interface ListOptions {
   readonly cursor?: string;
 }
 
+/** What a session has come to at entry `seq`. Only the kernel reads the text. */
+export interface Snapshot {
+  readonly seq: number;
+  readonly state: string;
+}
+
+/** The end of a journal: the newest snapshot and the entries after its `seq`. Without a snapshot, all entries. */
+export interface Tail {
+  readonly snapshot?: Snapshot;
+  readonly entries: readonly Entry[];
+}
+
 /**
  * Contract: `append` is atomic and durable when it returns, and fails with `SESSION_CONFLICT` (see
  * `sessionConflict`) unless the last `seq` of the session equals `expectedSeq` (0 for a new session); it
@@ -287,9 +305,23 @@ export interface ListOptions {
  * which they are.
  */
 export interface Store {
-  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Awaitable<number>;
+  /**
+   * `snapshot` comes along now and then, if the store has `tail`. Keep the newest one. Its `seq` is that of the session before
+   * this append or of one of these entries; ignore it if the session isn't that far then.
+   */
+  append(
+    sessionId: string,
+    expectedSeq: number,
+    entries: readonly NewEntry[],
+    snapshot?: Snapshot,
+  ): Awaitable<number>;
   /** Entries with `seq >= fromSeq`, in order. */
   read(sessionId: string, fromSeq: number): Awaitable<readonly Entry[]>;
+  /**
+   * Optional: with it, a long session opens as quickly as a short one. Everything in a snapshot is in the entries before it,
+   * so a store may lose one, and must forget it with the session. A fork has none to begin with.
+   */
+  tail?(sessionId: string): Awaitable<Tail>;
   /** The last `seq`, 0 for a session that does not exist. */
   head(sessionId: string): Awaitable<number>;
   /** Newest first. */
@@ -303,22 +335,4 @@ export interface Store {
   /** Forgets the items up to number `after` and returns the later ones, numbered from 1, in order. */
   take(sessionId: string, after: number): Awaitable<readonly Posted[]>;
   close?(): Awaitable<void>;
-}
-
-const REQUEST: Kind = kinds.shape({
-  title: kinds.text,
-  details: kinds.kind('JSON', (value) => typeof value !== 'function' && unwritable(value) === undefined),
-  timeoutMs: kinds.timeout,
-  decisions: kinds.listOf(
-    kinds.oneOf<Decision['type']>('approve', 'edit', 'reject', 'respond'),
-    undefined,
-    1,
-  ),
-  remember: kinds.flag,
-  onRequest: kinds.func(),
-} satisfies Record<keyof Request, Kind>);
-
-/** Is this a valid request for `ask` and `ctx.suspend()`? */
-export function isRequest(value: unknown): value is Request {
-  return isOf(REQUEST, value);
 }

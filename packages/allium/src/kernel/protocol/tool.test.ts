@@ -133,7 +133,7 @@ describe('a tool with a schema of', () => {
     await expect(agent.run('go')).rejects.toMatchObject({
       code: 'INVALID_TOOL',
       message: expect.stringMatching(
-        /Tool "weather" has a wrong `input`\. This is not a JSON Schema: .*city.*Repair the schema given to jsonSchema\(\)\./,
+        /Tool "weather" has a faulty `input` schema\. This is not a JSON Schema: .*city.*Repair the schema given to jsonSchema\(\)\./,
       ),
       cause: { data: { tool: 'weather', schema: { type: 'object' } } },
     });
@@ -320,16 +320,16 @@ describe('what a tool returns', () => {
       function* () {
         yield 'a';
       },
-      'got a Generator, which JSON leaves empty',
+      'got a Generator, which turns into an empty object in JSON',
     ],
     [
       'an async generator',
       async function* () {
         yield 'a';
       },
-      'got an AsyncGenerator, which JSON leaves empty',
+      'got an AsyncGenerator, which turns into an empty object in JSON',
     ],
-    ['a response', () => new Response('x'), 'got a Response, which JSON leaves empty'],
+    ['a response', () => new Response('x'), 'got a Response, which turns into an empty object in JSON'],
   ])('is an error result when it is %s', async (_, execute, message) => {
     const odd = tool({ name: 'odd', description: '', input: z.any(), execute: execute as never });
     const agent = new Agent({ model: scriptedModel([toolCalls({ name: 'odd' }), 'end']), tools: [odd] });

@@ -12,10 +12,10 @@ import {
   jsonSchemaOf,
   type StandardSchema,
 } from '../messages/standard-schema.js';
+import { outputSchemaOf } from '../messages/tool-output.js';
 import type { ToolResult } from '../messages/tool-result.js';
 import type { ToolContext } from './contexts.js';
 import type { Awaitable } from './store.js';
-import { outputSchemaOf } from './tool-output.js';
 
 export interface ToolOptions<Input, Output, Result = any> {
   /** 1 to 64 letters, digits, `_` or `-`. */

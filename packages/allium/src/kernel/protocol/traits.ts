@@ -16,8 +16,9 @@ export const TRAITS = {
   keeps: 'keeps the result of a call for when it is repeated',
   exports: 'writes content elsewhere',
   protects:
-    'refuses or asks about what must not simply happen: no hook given to the agent replaces its own unless told to',
-  replays: 'answers from recordings and writes nothing, though it is a sink to find them by the guarded view',
+    'refuses actions or asks about them first: a hook given to the agent replaces its hooks only if told to',
+  replays:
+    'answers from recordings and writes nothing; it is a sink only to look them up by the guarded text',
 } as const;
 
 export interface Hazard {

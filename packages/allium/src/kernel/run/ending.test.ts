@@ -81,10 +81,13 @@ function dying(store: Store, when: (types: readonly string[]) => boolean): Store
 }
 
 describe('a suspended run that is resumed only to end', () => {
-  const ends: [string, (session: Session) => Promise<unknown>, string][] = [
+  const ends: [string, (session: Session, store: Store) => Promise<unknown>, string][] = [
     [
       'by a cancel in the inbox',
-      (session) => session.abort('no more').then(() => session.resume()),
+      async (session, store) => {
+        await store.post('s', { type: 'cancel', reason: 'no more' });
+        await session.resume();
+      },
       'no more',
     ],
     [
@@ -94,11 +97,11 @@ describe('a suspended run that is resumed only to end', () => {
     ],
   ];
   it.each(ends)('%s answers every call and keeps the results that are there', async (_, end, why) => {
-    const { session, ran } = world();
+    const { session, store, ran } = world();
     const run = await session(calls('pay', 'asks')).run('go');
     expect(run.status).toBe('suspended');
     const again = session('never asked');
-    const error = await failed(end(again));
+    const error = await failed(end(again, store));
     expect(error).toMatchObject({ code: 'ABORTED', result: { status: 'aborted', pending: [] } });
     expect(transcript(error.result.messages)).toEqual([
       'user: go',
@@ -409,7 +412,7 @@ describe('a cancel from another process', () => {
     const { store, agent, session, ran } = world();
     const [request] = (await session(calls('asks')).run('go')).pending;
     await session().answer(request!.id, { type: 'approve' });
-    await session().abort('stop it');
+    await store.post('s', { type: 'cancel', reason: 'stop it' });
     const dies = dying(store, (types) => types.includes('run_end'));
     await failed(agent([], { store: dies }).session('s').resume());
     expect(await failed(session('never said').resume())).toMatchObject({ code: 'ABORTED' });
@@ -422,10 +425,10 @@ describe('a cancel beside a layer that fails', () => {
     ['beforeRun of the resume', { beforeRun: () => Promise.reject(new Error('no server')) }],
     ['afterRun of the resume', { afterRun: () => Promise.reject(new Error('no server')) }],
   ])('still ends the run: %s', async (_, hook) => {
-    const { agent, session, ran } = world();
+    const { store, agent, session, ran } = world();
     const [request] = (await session(calls('asks')).run('go')).pending;
     await session().answer(request!.id, { type: 'approve' });
-    await session().abort('stop it');
+    await store.post('s', { type: 'cancel', reason: 'stop it' });
     const failing: Middleware = { name: 'failing', ...hook };
     const error = await failed(
       agent([], { middleware: [failing] })

@@ -7,7 +7,7 @@ import { outOfTime } from '../context/stop-checks.js';
 import { toldBeside } from '../guards/told-beside.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { judgeOptions } from '../inbox/incoming.js';
-import { leaveAnswers } from '../inbox/judge-answers.js';
+import { answersAll, leaveAnswers } from '../inbox/judge-answers.js';
 import { afterActive } from '../journal/active-time.js';
 import { Onion } from '../layers/onion.js';
 import {
@@ -44,27 +44,9 @@ export async function execute(start: Start): Promise<RunResult> {
     const begun = begin(start);
     const run = begun instanceof Promise ? await inTime(begun, start) : begun;
     stopTimer = timeLimit(run, scope);
-    const ctx = new RunContext(run, run.scope, start.input ?? [], { input: undefined });
     if (run.watched)
       run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
-    let ended: Ended;
-    try {
-      if (run.options !== NONE_DECLARED && run.plan.guards.input.length > 0) await judgeOptions(run, ctx);
-      const result = await inLayers(run, ctx);
-      const { latched } = run.call;
-      // What a layer swallowed counts all the same.
-      const swallowed = latched !== undefined && result.status === 'done';
-      ended = swallowed ? endedBy(run, latched, ctx) : { result };
-    } catch (error) {
-      // An error that an abort caused counts as the abort.
-      const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
-      ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
-    }
-    if (stillborn) ended = endedBy(run, abortOf(options.signal!), ctx);
-    // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
-    if (run.children.running) await Promise.allSettled(run.children.running.values());
-    const closing = stillborn ? ended : close(run, ended, ctx);
-    const { result: given, failure } = closing instanceof Promise ? await closing : closing;
+    const { result: given, failure } = await wholeRun(run, stillborn ? options.signal : undefined);
     const result = finalResult(run, given);
     const shown = shownResult(run, result);
     if (run.watched) {
@@ -78,6 +60,36 @@ export async function execute(start: Start): Promise<RunResult> {
     stopTimer?.();
     unlink?.();
     scope.close();
+  }
+}
+
+/** Through the layers to the end that is written. If every question is answered by then, through the layers again. */
+async function wholeRun(run: Run, stillborn: AbortSignal | undefined): Promise<Ended> {
+  for (let input = run.start.input ?? []; ; input = []) {
+    const ctx = new RunContext(run, run.scope, input, { input: undefined });
+    const ended = await throughLayers(run, ctx);
+    // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
+    if (run.children.running) await Promise.allSettled(run.children.running.values());
+    if (stillborn) return endedBy(run, abortOf(stillborn), ctx);
+    const closing = close(run, ended, ctx);
+    const closed = closing instanceof Promise ? await closing : closing;
+    if (closed) return closed;
+  }
+}
+
+async function throughLayers(run: Run, ctx: RunContext): Promise<Ended> {
+  try {
+    const judges = run.options !== NONE_DECLARED && run.plan.guards.input.length > 0;
+    if (judges && run.loop === 'to come') await judgeOptions(run, ctx);
+    const result = await inLayers(run, ctx);
+    const { latched } = run.call;
+    // What a layer swallowed counts all the same.
+    const swallowed = latched !== undefined && result.status === 'done';
+    return swallowed ? endedBy(run, latched, ctx) : { result };
+  } catch (error) {
+    // An error that an abort caused counts as the abort.
+    const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
+    return endedBy(run, aborted ? run.scope.reason : error, ctx);
   }
 }
 
@@ -124,13 +136,22 @@ async function insideLayers(run: Run, ctx: RunContext): Promise<RunResult> {
 /** The status of a run that ended for this reason. Any other is `stopped`. */
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
-/** Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. */
-function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
+/**
+ * Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. Returns nothing
+ * if the run goes on at once: it was to wait for answers, and this last look at the inbox has found them all.
+ */
+function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended | undefined> {
   if (ctx._state) run.cells.stage(ctx._state);
   let ended = given;
-  const write = (due: Due | undefined): Awaitable<Ended> => {
+  const write = (due: Due | undefined): Awaitable<Ended | undefined> => {
     // A cancel came while the run was suspending or failing: it must not be resumed.
     if (run.scope.aborted && staysOpen(run, ended.result.status)) ended = endedBy(run, run.scope.reason, ctx);
+    // A layer that doesn't let the run get as far as its loop again can't keep it going.
+    if (ended.result.status === 'suspended' && run.loop === 'begun' && answersAll(run.open, due)) {
+      run.journal.unseal();
+      run.loop = 'woken';
+      return undefined;
+    }
     return writeEnd(run, ended, due);
   };
   // Code that was left behind may have an append under way. What is left to end is known once that has settled.
@@ -144,7 +165,7 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended> {
       failure: { error: run.ofStore(error) },
     };
   };
-  const finish = (): Awaitable<Ended> => {
+  const finish = (): Awaitable<Ended | undefined> => {
     try {
       // If the end can't be written, nothing is taken from the inbox and no sub-agent is ended.
       if (run.journal.broken !== undefined) return refused(run.journal.broken);
@@ -181,7 +202,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
     end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
   } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
   const posted = stays ? leaveAnswers(run, due) : due?.entries;
-  if (posted?.length || end.length > 0 || run.hasUnwritten) {
+  if (posted?.length || end.length > 0 || run.hasUnwritten || run.trace?.hasRest) {
     const wait = run.append(posted ? [...posted, ...end] : end, 'end');
     if (wait) await wait;
   } else if (ended.result.status === 'suspended') await checkHead(run);

@@ -469,7 +469,7 @@ it.each<[string, () => unknown, RegExp]>([
       list.push(list);
       return { middleware: list };
     },
-    /middleware\[0\] is a list that holds itself/,
+    /middleware\[0\] is a list that contains itself/,
   ],
   [
     'a name that is no text',
@@ -494,7 +494,7 @@ it.each<[string, () => unknown, RegExp]>([
   [
     'replaces of nobody',
     () => ({ replaces: ['typo'] }),
-    /`replaces` names "typo", which no middleware is called. There are: none\./,
+    /`replaces` names "typo", but no middleware has that name. The names are: none\./,
   ],
   [
     'points that are no list',

@@ -127,7 +127,7 @@ it('a limit of tool calls leaves those that fit and ask somebody to their answer
   expect(second.stop).toMatchObject({ reason: 'max_tool_calls', by: 'kernel' });
   expect(second.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual([
     'approve',
-    'Not run: The limit of tool calls is used up.',
+    'Not run: The limit on tool calls is used up.',
   ]);
 });
 

@@ -600,7 +600,8 @@ describe('cancel through the inbox', () => {
     const { result } = await watched(agent.session('s'), 'go');
     await agent.session('s').abort('changed my mind');
     const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
-    await expect(agent.session('s').resume({ answers })).rejects.toMatchObject({ code: 'ABORTED' });
+    await expect(agent.session('s').resume({ answers })).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
+    expect(textOf((await agent.session('s').messages()).at(-1)!)).toBe('Aborted: changed my mind');
     expect(ran).toEqual([]);
   });
 });

@@ -19,7 +19,7 @@ import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
-import { takeAnswers } from '../inbox/judge-answers.js';
+import { answersAll, takeAnswers } from '../inbox/judge-answers.js';
 import { isAnswered } from '../journal/history.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
@@ -53,6 +53,15 @@ interface TurnEnd {
   readonly suspended?: boolean;
 }
 
+/** Where a run goes on that was about to end as suspended when the last answer came. */
+const WAITING: TurnEnd = {
+  message: undefined,
+  toolResults: NOTHING,
+  more: false,
+  final: SUSPENDED,
+  suspended: true,
+};
+
 /** From the input, or from where the journal left off, turn after turn. */
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
   try {
@@ -65,6 +74,10 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
 
 async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   if (run.start.compacts) return compactHistory(run);
+  if (run.loop === 'woken') {
+    run.loop = 'begun';
+    return goOn(run, WAITING);
+  }
   const begun = begin(run, ctx);
   const end = begun instanceof Promise ? await begun : begun;
   // What was said before the first turn is heard in it. If nothing had to be waited for, nothing can have come.
@@ -156,10 +169,7 @@ function isContinued({ start }: Run): boolean {
 async function takeQueue(run: Run): Promise<undefined> {
   const more = !isAnswered(run.history);
   if (await takeIn(run, more, drain(run, more ? 'steer' : 'all', true))) return;
-  const stop = kernelStop(
-    'guardrail',
-    'Every message that waited was refused, so there is nothing to answer.',
-  );
+  const stop = kernelStop('guardrail', 'Every waiting message was refused, so there is nothing to answer.');
   run.call.latch(stop, 'kernel');
   throw stop;
 }
@@ -175,9 +185,7 @@ async function resume(run: Run): Promise<TurnEnd | undefined> {
 /** If everything the run would wait for was answered meanwhile, it goes on at once. */
 async function wake(run: Run): Promise<TurnEnd | undefined> {
   const due = await drain(run, 'none');
-  const { requests } = run.open;
-  if (!due || run.scope.aborted || requests.size === 0) return undefined;
-  for (const id of requests.keys()) if (!due.answers.has(id)) return undefined;
+  if (run.scope.aborted || !answersAll(run.open, due)) return undefined;
   run.asked = isAsked(run.open);
   await takeAnswers(run, due);
   return resumeTurn(run);

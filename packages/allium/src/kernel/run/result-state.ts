@@ -1,27 +1,39 @@
 /** Cells read from outside a run: `result.state` and `session.state()`. */
 
 import { Cells } from '../context/cells.js';
-import { catchUp, SessionState } from '../journal/session-state.js';
+import type { Recording } from '../context/run-port.js';
+import type { History } from '../journal/history.js';
+import { catchUpWhole } from '../journal/read-session.js';
+import { SessionState } from '../journal/session-state.js';
 import { AlliumError } from '../lib/errors.js';
 import type { Message } from '../messages/messages.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
 import type { Store } from '../protocol/store.js';
+import type { RunTrace } from '../protocol/trace.js';
+import { TraceReader } from '../trace/read-trace.js';
 
 /** What the sub-agents that have ended left in their cells, by the id of their session. */
 interface Below {
   readonly states: ReadonlyMap<string, StateReader> | undefined;
+  readonly traces?: ReadonlyMap<string, RunTrace> | undefined;
 }
 
 /** A run whose cells can be read. */
 export interface ReadableRun {
   readonly cells: Cells;
   readonly children: Below;
+  readonly trace: Recording | undefined;
+  readonly runId: string;
+  readonly sessionId: string;
+  readonly history: History;
 }
 
 type Keys = ReadonlyMap<StateCell<any>, string>;
 
 const readers = new WeakMap<RunResult, StateReader>();
+/** The runs of results that are traced. What they read is what is recorded when it is read. */
+const traces = new WeakMap<RunResult, () => RunTrace>();
 const NO_CELLS: Keys = new Map();
 const NONE: CellHolder = { cells: undefined };
 const NO_CHILDREN: Below = { states: undefined };
@@ -34,11 +46,27 @@ export function stateIn(result: RunResult): StateReader {
 /** While the run is under way its cells are read as they are at the moment. */
 export function liveState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells, run.children));
+  keepTrace(result, run);
 }
 
 /** From here on they stay as they are, whatever the session goes on to do. */
 export function finalState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells.copy(), { states: run.children.states }));
+  keepTrace(result, run);
+}
+
+/** The trace of the run that a result belongs to, if it is traced. */
+export function traceIn(result: RunResult): RunTrace | undefined {
+  return traces.get(result)?.();
+}
+
+function keepTrace(result: RunResult, { trace, runId, sessionId, history, children }: ReadableRun): void {
+  if (!trace) return;
+  traces.set(result, () => {
+    const { records, totals } = trace;
+    const source = { runId, sessionId, history: history.all(), records, totals, children: children.traces };
+    return new TraceReader(source);
+  });
 }
 
 type Kept = Pick<SessionState, 'cells' | 'lastCells' | 'open'>;
@@ -61,7 +89,7 @@ export async function statesBelow(
     if (typeof agentId !== 'string' || !agentId.startsWith(`${sessionId}/`)) continue;
     const state = new SessionState(agentId);
     try {
-      await catchUp(store, state);
+      await catchUpWhole(store, state);
     } catch {
       // The run can go on without this one.
       continue;

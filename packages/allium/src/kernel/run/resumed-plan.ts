@@ -24,7 +24,7 @@ export function resumedPlan(
   if (allowed) return named;
   const unclear = ambiguous(open, named);
   if (unclear.length > 0)
-    throw planAmbiguous(open.runId, unclear, 'the list has another number or order of them');
+    throw planAmbiguous(open.runId, unclear, 'the list has a different number of them, or another order');
   if (lost.length === 0) return named;
   const byObject = lost.some((name) => isByObject(open.twins?.[name]));
   throw planAmbiguous(
@@ -35,7 +35,7 @@ export function resumedPlan(
 }
 
 const NOTHING_TELLS =
-  'they have one name and no options that tell them apart, and another process or agent began the run';
+  'they share one name, have no options that tell them apart, and the run was started by another process or agent';
 
 /**
  * Those whose state of the run could go to another one of their kind now. There have to be as many of a kind as before,
@@ -72,7 +72,7 @@ function planAmbiguous(runId: string, names: readonly string[], why: string): Al
   const which = names.map((name) => `"${name}"`).join(', ');
   return new AlliumError(
     'PLAN_MISMATCH',
-    `Run "${runId}" has state of ${which}, and it is not clear whose that is now: ${why}. Give each instance a \`name\` of its own, the one of the run the name it had; or resume with allowPlanChange: true.`,
+    `Run "${runId}" has state of ${which}, but it is not clear which middleware that belongs to now: ${why}. Give each instance its own \`name\`, and keep the name that the run knows; or resume with allowPlanChange: true.`,
   );
 }
 

@@ -3,6 +3,7 @@
 import { Cells } from '../context/cells.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
 import { ActiveTime } from '../journal/active-time.js';
+import { isThrownByStore } from '../journal/bounded-store.js';
 import { type Expense, type Journal, together } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
@@ -16,6 +17,7 @@ import type { Limits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { CellChange } from '../protocol/state.js';
 import type { Awaitable, EntryDraft } from '../protocol/store.js';
+import type { Recorder } from '../trace/recorder.js';
 import type { RunAgent, Start } from './start.js';
 
 export class RunRecord {
@@ -30,6 +32,8 @@ export class RunRecord {
   /** Does anybody watch? If not, events aren't even made. */
   readonly watched: boolean;
   private unjournaled: Expense[] = [];
+  /** Records what is done, if the run is traced. */
+  trace: Recorder | undefined = undefined;
   /** Most runs have no time limit, and nobody asks. */
   private time: ActiveTime | undefined;
 
@@ -47,7 +51,7 @@ export class RunRecord {
     this.scope = start.scope;
     this.clock = this.agent.clock;
     this.cells = new Cells(plan.cells, this.state, this.open);
-    this.events = runEvents(start.queue, this.agent._feeds);
+    this.events = runEvents(start.queue, this.agent._feeds, this.agent._feedsFor(start.options.observers));
     this.watched = this.events.watched;
     if (limits.timeoutMs !== undefined) this.time = this.activeTime();
   }
@@ -68,9 +72,16 @@ export class RunRecord {
     // An append that is refused must not take along what waits in cells.
     if (how !== 'end') journal.check();
     const due = this.time?.isDue(this.open.activeMs);
-    if (!this.hasUnwritten && !due) return this.write(entries, how);
+    // What was recorded rides along with what is written anyway.
+    const traced = this.trace?.entry(how === 'end');
+    if (!this.hasUnwritten && !due) {
+      if (!traced) return this.write(entries, how);
+      // The end of a run comes last.
+      if (how !== 'end') return this.write([...entries, traced], how);
+    }
     const changes = this.cells.commit();
-    const all = together(this.runId, due ? [this.active(), ...entries] : entries, changes, this.unjournaled);
+    const drafts = [...(due ? [this.active()] : []), ...entries, ...(traced ? [traced] : [])];
+    const all = together(this.runId, drafts, changes, this.unjournaled);
     this.unjournaled = [];
     const wait = this.write(all, how);
     if (wait) return wait.then(() => this.tellChanges(changes));
@@ -99,9 +110,9 @@ export class RunRecord {
       if (!hidden) this.emit({ type: 'state_change', runId, sessionId, cell, value });
   }
 
-  /** Is this why nothing more can be written? */
+  /** Did the store throw it, or is it why nothing more can be written? */
   isOfStore(error: unknown): boolean {
-    return error !== undefined && this.journal.broken === error;
+    return error !== undefined && (this.journal.broken === error || isThrownByStore(error));
   }
 
   /** Nobody here knows how far the run got. It fails with this error, writes nothing more and can be resumed. */

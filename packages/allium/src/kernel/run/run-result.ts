@@ -13,7 +13,8 @@ import type { RunContext } from '../protocol/contexts.js';
 import type { Change, RunResult, StateReader } from '../protocol/result.js';
 import type { RunStatus, Stop } from '../protocol/stop.js';
 import type { PendingRequest } from '../protocol/store.js';
-import { finalState, liveState, type ReadableRun, stateIn } from './result-state.js';
+import type { RunTrace } from '../protocol/trace.js';
+import { finalState, liveState, type ReadableRun, stateIn, traceIn } from './result-state.js';
 
 /** What a result needs of its run. */
 export interface ResultRun extends InboxRun, ReadableRun {
@@ -71,7 +72,7 @@ export function withLatest(run: ResultRun, result: RunResult, from: number, due:
  */
 export function runResult(
   ctx: RunContext,
-  given: string | Partial<Omit<RunResult, 'state'>> = {},
+  given: string | Partial<Omit<RunResult, 'state' | 'trace'>> = {},
 ): RunResult {
   const run = (ctx as Partial<Internal> | undefined)?._run as ResultRun | undefined;
   if (!run) throw invalidOption('ctx', 'the context of a run', ctx);
@@ -132,6 +133,10 @@ class Result implements RunResult {
     return stateIn(this);
   }
 
+  get trace(): RunTrace | undefined {
+    return traceIn(this);
+  }
+
   /** Loggers print values, not getters. */
   [Symbol.for('nodejs.util.inspect.custom')](): RunResult {
     return { ...this };
@@ -175,7 +180,7 @@ function lazily(read: (run: ResultRun) => unknown): PropertyDescriptor {
   };
 }
 
-/** `state` is a getter of the class; what a layer copied of it is void. */
-function withoutState({ state: _, ...rest }: RunResult): Omit<RunResult, 'state'> {
+/** `state` and `trace` are getters of the class; what a layer copied of them is void. */
+function withoutState({ state: _, trace: __, ...rest }: RunResult): Omit<RunResult, 'state' | 'trace'> {
   return rest;
 }

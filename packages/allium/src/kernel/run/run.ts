@@ -19,7 +19,7 @@ import type { Model } from '../messages/model.js';
 import type { Budget } from '../model/budget.js';
 import { generate } from '../model/generate.js';
 import { Breather } from '../model/model-stream.js';
-import type { DeclaredOptions, GenerateRequest } from '../protocol/contexts.js';
+import type { DeclaredOptions, GenerateRequest, Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Meters } from '../protocol/meter.js';
@@ -27,6 +27,9 @@ import type { Change, StateReader } from '../protocol/result.js';
 import type { QueueModes } from '../protocol/run-options.js';
 import type { Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
+import type { RunTrace, TraceAct } from '../protocol/trace.js';
+import { Recorder } from '../trace/recorder.js';
+import type { TracedPlan } from '../trace/traced-plan.js';
 import { carry } from './ended.js';
 import { RunRecord } from './run-record.js';
 import type { Start } from './start.js';
@@ -39,6 +42,8 @@ class Children {
   running: Map<string, Promise<unknown>> | undefined;
   /** What those that have ended left in their cells, by the id of their session. */
   states: Map<string, StateReader> | undefined;
+  /** The same of their traces, if they are traced. */
+  traces: Map<string, RunTrace> | undefined;
   /** Calls that may have started some, and were answered without them. */
   givenUp: GivenUp | undefined;
 }
@@ -51,8 +56,11 @@ export class Run extends RunRecord implements ToolsRun {
   readonly judgements = new Judgements(this);
   readonly breather = new Breather();
   readonly changes: Change[] = [];
-  /** Run layers come before the loop, and one may end without it. `over`: the end is told, and no event follows. */
-  loop: 'to come' | 'begun' | 'given up' | 'over' = 'to come';
+  /**
+   * Run layers come before the loop, and one may end without it. `woken`: it was about to end as suspended, and comes through
+   * them again. `over`: the end is told, and no event follows.
+   */
+  loop: 'to come' | 'begun' | 'woken' | 'given up' | 'over' = 'to come';
   /** When this process took the run on, somebody was being asked about its calls, so none of them had begun. */
   asked = false;
   /** What nobody had taken over when the inbox was last looked at. */
@@ -73,11 +81,12 @@ export class Run extends RunRecord implements ToolsRun {
 
   constructor(
     start: Start,
-    readonly plan: ComposedPlan,
+    readonly plan: ComposedPlan | TracedPlan,
     journal: Journal,
     limits: Limits,
     budget: Budget,
     readonly metadata: Metadata,
+    keepsTrace: boolean,
   ) {
     super(start, plan, journal, limits, budget);
     this.call = new SeamCall(this, this.scope);
@@ -85,6 +94,7 @@ export class Run extends RunRecord implements ToolsRun {
     this.meters = start.parent?.meters;
     this.turn = this.open.turns;
     this.request = this.agent.request(plan, 1);
+    if ('slots' in plan) this.trace = new Recorder(this, plan.slots, keepsTrace, this.open.trace);
     start.parent?.inside.push(this);
     // A sub-agent answers a model, which should read placeholders, not originals.
     if (!start.parent && answerRestorers(plan).length > 0)
@@ -174,14 +184,16 @@ export class Run extends RunRecord implements ToolsRun {
   }
 
   /** Notes that a middleware acted. */
-  note(by: string, what: string, verdict?: GuardVerdict): void {
-    if (this.changes.length < MAX_CHANGES)
-      this.changes.push({ turn: this.turn, by, what, ...(verdict && { verdict }) });
+  note(by: string, what: string, did: TraceAct = 'noted'): void {
+    if (this.changes.length < MAX_CHANGES) this.changes.push({ turn: this.turn, by, what });
+    this.trace?.note(by, what, did);
   }
 
   /** Tells observers what a guard said, and notes it. */
-  report(verdict: GuardVerdict, what: string): void {
-    this.note(verdict.guard, what, verdict);
+  report(verdict: GuardVerdict, what: string, about?: PublicContext): void {
+    if (this.changes.length < MAX_CHANGES)
+      this.changes.push({ turn: this.turn, by: verdict.guard, what, verdict });
+    this.trace?.report(verdict, what, about as Context | undefined);
     const { runId, sessionId } = this;
     if (this.watched && !this.over) this.emit({ type: 'guard_verdict', runId, sessionId, verdict });
   }

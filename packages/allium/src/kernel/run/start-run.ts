@@ -17,7 +17,8 @@ import { post } from '../inbox/posting.js';
 import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
-import { catchUp, type SessionState, sum } from '../journal/session-state.js';
+import { catchUpWhole } from '../journal/read-session.js';
+import { type SessionState, sum } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { type Flaw, toJson } from '../lib/frozen-json.js';
@@ -30,6 +31,7 @@ import type { Plan } from '../protocol/middleware.js';
 import { kernelStop } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
+import { tracedPlan } from '../trace/traced-plan.js';
 import { statesBelow } from './result-state.js';
 import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';
@@ -38,7 +40,7 @@ import type { Start } from './start.js';
 /** Loads the session and starts a run in it, or finds the one to resume. */
 export function begin(start: Start): Awaitable<Run> {
   try {
-    const read = catchUp(start.store, start.state);
+    const read = catchUpWhole(start.store, start.state);
     if (read) return read.then(() => opened(start), notBegun);
   } catch (error) {
     notBegun(error);
@@ -81,7 +83,7 @@ async function continuable({ state, store, compacts }: Start): Promise<void> {
   if (open)
     throw new AlliumError(
       'RUN_OPEN',
-      `Run "${open.runId}" of session "${sessionId}" has not ended. Go on with it by resume(), or end it with a new message by run().`,
+      `Run "${open.runId}" of session "${sessionId}" has not ended. Continue it with resume(), or end it and start another with run(message).`,
       { data: { sessionId, runId: open.runId } },
     );
   if (compacts || !isAnswered(history)) return;
@@ -95,7 +97,7 @@ async function continuable({ state, store, compacts }: Start): Promise<void> {
   const why = history.length === 0 ? 'has no messages' : 'ends with an answer';
   throw new AlliumError(
     'NOTHING_TO_CONTINUE',
-    `Session "${sessionId}" ${why}, and no message waits, so there is nothing to go on with. Say something with run(), or go back with rewind() first.`,
+    `Session "${sessionId}" ${why}, and no message is waiting, so there is nothing to continue. Send a message with run(), or go back with rewind() first.`,
     { data: { sessionId } },
   );
 }
@@ -135,11 +137,19 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
   const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? start.parent?.budget);
   budget.start(open.usage.snapshot(), open.costUsd);
   const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
-  const run = new Run(start, plan, journal, limits, budget, given);
+  const keeps = keepsTrace(start, open);
+  const traced = keeps || start.parent?.trace || plan.traces;
+  const run = new Run(start, traced ? tracedPlan(plan) : plan, journal, limits, budget, given, keeps);
   const { depth: maxDepth = MAX_DEPTH } = limits;
   if (run.depth > maxDepth)
     run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');
   return run;
+}
+
+/** Is the trace kept with the journal? A sub-agent does as its caller, and a resumed run goes on as it began. */
+function keepsTrace({ agent, options, parent }: Start, { trace }: OpenRun): boolean {
+  const { trace: mode = parent?.trace?.keeps || trace.length > 0 ? 'changes' : agent.trace } = options;
+  return mode === 'changes';
 }
 
 /** What the session has left, if it has limits. */
@@ -262,7 +272,7 @@ function nothingOpen({ sessionId, ended }: SessionState): AlliumError {
   if (!ended)
     return new AlliumError(
       'SESSION_UNKNOWN',
-      `There is no run of session "${sessionId}" in this store, so there is none to resume. Check the id and the store, or start with run().`,
+      `There is no run of session "${sessionId}" in this store, so nothing can be resumed. Check the id and the store, or start a run with run().`,
     );
   const { runId, status } = ended;
   return new AlliumError(

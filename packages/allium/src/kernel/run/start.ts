@@ -12,10 +12,12 @@ import type { Message } from '../messages/messages.js';
 import type { ModelSettings } from '../messages/model.js';
 import type { PriceOf } from '../messages/prices.js';
 import type { Context, DeclaredOptions } from '../protocol/contexts.js';
+import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { MiddlewareList, Plan } from '../protocol/middleware.js';
 import type { QueueModes, ResumeOptions } from '../protocol/run-options.js';
 import type { RequestHandler } from '../protocol/store.js';
+import type { TraceMode } from '../protocol/trace.js';
 import type { Run } from './run.js';
 
 export interface Start {
@@ -49,8 +51,11 @@ export interface RunAgent extends ForCalls {
   readonly queue: QueueModes;
   readonly priceOf: PriceOf;
   readonly _feeds: readonly ObserverFeed[];
+  /** Feeds for the observers of one run. */
+  _feedsFor(observers: readonly Observer[] | undefined): readonly ObserverFeed[] | undefined;
   readonly _onRequest: RequestHandler | undefined;
   readonly newId: () => string;
+  readonly trace: TraceMode;
   /** The plan with per-run middleware inside, and the guards of the plan above. */
   planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan;
 }

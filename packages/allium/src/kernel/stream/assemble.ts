@@ -101,7 +101,7 @@ export class Assembler {
       default:
         throw this.bad(
           part,
-          'its `type` is none of text, thinking, tool-call, tool-call-delta, file, provider and finish',
+          'its `type` must be text, thinking, tool-call, tool-call-delta, file, provider or finish',
         );
     }
   }
@@ -295,7 +295,7 @@ function counted(given: Partial<Usage>, model: string): Usage {
   }
   throw new AlliumError(
     'MODEL_STREAM_INVALID',
-    `${model} reported a usage that is not made of numbers ≥ 0: ${shown(given)}.`,
+    `${model} reported token usage that is not made of numbers ≥ 0: ${shown(given)}.`,
   );
 }
 
@@ -320,6 +320,6 @@ export function* partsOf(response: ModelResponse): Generator<ModelPart> {
 export function failedStream(model: string): AlliumError {
   return new AlliumError(
     'MODEL_STREAM_FAILED',
-    `The answer of ${model} ended with an error of the provider. Try again.`,
+    `The provider ended the answer of ${model} with an error. Try again.`,
   );
 }

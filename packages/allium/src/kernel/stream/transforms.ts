@@ -141,7 +141,8 @@ class TransformLink {
       this.tooLate();
       return;
     }
-    if (PARTS[part?.type] !== true) throw misused(`emitted ${shown(part)}, which is no part of a stream`);
+    if (PARTS[part?.type] !== true)
+      throw misused(`emitted ${shown(part)}, which is not a part of a model stream`);
     this.inside = false;
     this.next(part);
     this.inside = true;
@@ -151,7 +152,7 @@ class TransformLink {
   private tooLate(): void {
     if (this.late) return;
     this.late = true;
-    if (this.by !== undefined) this.owner._run.note(this.by, 'emitted a part too late: it is lost');
+    if (this.by !== undefined) this.owner._run.note(this.by, 'emitted a part too late, so it is lost');
   }
 
   private blamed(error: unknown): unknown {

@@ -101,7 +101,7 @@ describe('answers', () => {
     const refused = {
       code: 'INVALID_OPTION',
       message: expect.stringMatching(
-        /^The answer to ".*" is refused, and the question still waits\. Invalid arguments for "a":\nn: /,
+        /^The answer to ".*" was not accepted, and the question is still open\. Invalid arguments for "a":\nn: /,
       ),
       data: { requestId: one!.id },
     };

@@ -1,19 +1,20 @@
 /** Whether calls may happen: what hooks and guards decide, what they ask people, and what people answer. */
 
-import { hashOf, judgeRaw, validate } from '../calls/tool-arguments.js';
+import { hashOf, judgeRaw, runsAsWritten, validate } from '../calls/tool-arguments.js';
 import type { Call, CallBatch } from '../calls/tool-call.js';
 import type { ToolsRun } from '../calls/tools-run.js';
 import type { ToolContext } from '../context/context.js';
+import { isRequest } from '../context/request-shape.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { storable } from '../guards/call-verdicts.js';
 import { isAllowed } from '../journal/allowances.js';
+import { type Asking, askersOf, asking, narrowed } from '../journal/asking.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { textOf } from '../messages/messages.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../messages/tool-result.js';
 import { beforeToolCall, type CallDecision } from '../plan/rules.js';
-import { type Asking, askersOf, asking, narrowed } from '../protocol/asking.js';
 import { Suspension } from '../protocol/signals.js';
-import { type Decision, isRequest, type PendingRequest, type Request } from '../protocol/store.js';
+import type { Decision, PendingRequest, Request } from '../protocol/store.js';
 import { ToolQuestions } from './tool-questions.js';
 
 const MAX_EDITS = 8;
@@ -112,13 +113,15 @@ export class ToolApproval {
       const { request, given } = await this.question(call, call.ctx, ask);
       const answered = this.run.open.decided?.answers.has(request.id);
       const edit = answered || call.edits > 0 ? undefined : this.questions.editOf(call);
-      // The schema has changed since somebody edited the arguments: they are shown what it makes of them now.
-      if (edit) return this.edit(call, edit.args, false);
+      // The schema has changed since somebody edited the arguments. Unless it takes them as they were written, people are
+      // shown what it makes of them now.
+      if (edit) return this.edit(call, edit.args, runsAsWritten);
       const answer = await this.questions.answer(call, request, given, this.run.scope);
       if (!answer) {
         call.pending = [request];
         return;
       }
+      this.run.trace?.decided(call.ctx, answer);
       if (answer.type === 'edit') return this.edit(call, answer.args);
       if (answer.type === 'approve') call.approved = request.hash;
       else if (answer.type === 'reject') call.refuse(rejection(answer), 'human');
@@ -154,7 +157,7 @@ export class ToolApproval {
   }
 
   /** Arguments from a person are validated and judged like the model's own. Writing them counts as approval. */
-  private async edit(call: Call, args: unknown, approved = true): Promise<void> {
+  private async edit(call: Call, args: unknown, isApproved = (_: ToolContext) => true): Promise<void> {
     const { ctx } = call;
     if (++call.edits > MAX_EDITS)
       return call.refuse(`Not run: its arguments were edited more than ${MAX_EDITS} times.`, 'kernel');
@@ -162,7 +165,7 @@ export class ToolApproval {
     const problem = await call.closed(() => validate(ctx, args));
     if (problem) return call.refuse(`The edited arguments are invalid.\n${problem}`, 'human');
     if (call.result) return;
-    if (approved) call.approved = hashOf(ctx);
+    if (isApproved(ctx)) call.approved = hashOf(ctx);
     await this.follow(call, await this.verdict(call));
   }
 
@@ -218,7 +221,10 @@ export class ToolApproval {
     request: Request,
   ): Promise<Decision> {
     const answer = await this.questions.answer(call, pending, request, ctx._scope);
-    if (answer) return answer;
+    if (answer) {
+      this.run.trace?.decided(ctx, answer);
+      return answer;
+    }
     const signal = new Suspension(pending);
     ctx._latch(signal);
     throw signal;

@@ -391,6 +391,56 @@ describe('a question of a sub-agent, put to the handler of its caller', () => {
   });
 });
 
+describe('an answer that comes while a run goes to wait', () => {
+  /** Runs to its end, with an answer posted after the `at`-th call of the store since the question was written. */
+  async function answered(at: number, layered: boolean) {
+    const store = memoryStore();
+    const ran: string[] = [];
+    let looks = 0;
+    let posted = false;
+    const open = async () => (await payingAgent(store, ran).session('s').pending())[0];
+    const later = async <T>(work: T): Promise<Awaited<T>> => {
+      const done = await work;
+      const request = await open();
+      if (request && !posted && ++looks === at) {
+        posted = true;
+        await store.post('s', { type: 'answer', requestId: request.id, decision: { type: 'approve' } });
+      }
+      return done;
+    };
+    const slow = storeWith(store, {
+      append: (id, seq, entries) => later(store.append(id, seq, entries)),
+      take: (id, after) => later(store.take(id, after)),
+      head: (id) => later(store.head(id)),
+    });
+    const agent = payingAgent(slow, ran, [calls(0), 'end']);
+    const events: AgentEvent[] = [];
+    const middleware = layered ? [{ name: 'layer', afterRun: () => later(undefined) }] : [];
+    const stream = agent.session('s').stream('go', { onRequest: () => undefined, middleware });
+    for await (const event of stream) events.push(event);
+    return { result: await stream.result, ran, events, posted };
+  }
+
+  it.each([false, true])('wakes it or finds it waiting, whenever it comes (layers: %s)', async (layered) => {
+    const seen = new Set<string>();
+    for (let at = 1; ; at++) {
+      const { result, ran, events, posted } = await answered(at, layered);
+      if (!posted) break;
+      const { status, pending } = result;
+      seen.add(status);
+      expect([at, status, pending.length]).toEqual(
+        status === 'done' ? [at, 'done', 0] : [at, 'suspended', 1],
+      );
+      expect(ran).toEqual(status === 'done' ? ['pay 0'] : []);
+      const count = (type: AgentEvent['type']) => events.filter((event) => event.type === type).length;
+      expect([count('agent_start'), count('agent_end'), count('tool_execution_start')]).toEqual([1, 1, 1]);
+      expect(count('suspended')).toBe(pending.length);
+    }
+    // After its last look at the inbox the run can only end.
+    expect([...seen].sort()).toEqual(['done', 'suspended']);
+  });
+});
+
 describe('answers that come with a resume', () => {
   const suspended = async () => {
     const store = memoryStore();

@@ -6,15 +6,15 @@
 import type { Call } from '../calls/tool-call.js';
 import type { ToolContext } from '../context/context.js';
 import { type Answer, cameTooLate, checkAnswer, firstAnswer, hasLapsed, settles } from '../inbox/answers.js';
-import { posted, revokedIn, tookAnswers } from '../inbox/inbox.js';
+import { cancelled, posted, revokedIn, tookAnswers } from '../inbox/inbox.js';
 import { type Admitted, admit, answerEntry, isJudged } from '../inbox/judge-answers.js';
 import { post, watchInbox } from '../inbox/posting.js';
 import { isAllowed } from '../journal/allowances.js';
-import { AlliumError, attribute } from '../lib/errors.js';
+import { isThrownByStore } from '../journal/bounded-store.js';
+import { AlliumError, attribute, isStoreTrouble } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
 import { startOf } from '../model/tool-starts.js';
-import { Aborted } from '../protocol/signals.js';
 import type {
   Decision,
   Entry,
@@ -112,7 +112,11 @@ export class ToolQuestions extends QuestionRecord {
     const { run } = this;
     const decision: Decision = { type: 'approve' };
     if (run.open.requests.has(request.id)) return this.decide(call, request, { decision });
-    run.note(request.by ?? 'kernel', `did not ask about ${request.toolName}: it is allowed for this session`);
+    run.note(
+      request.by ?? 'kernel',
+      `did not ask about ${request.toolName}: it is allowed for this session`,
+      'allowed',
+    );
     return decision;
   }
 
@@ -158,6 +162,8 @@ export class ToolQuestions extends QuestionRecord {
     } catch (error) {
       // An answer that was posted before it failed counts.
       await this.look();
+      // The handler of a sub-agent writes to the journal of the caller.
+      if (isThrownByStore(error) || isStoreTrouble(error)) throw this.run.surrender(error);
       attribute(error, { hook: 'onRequest', ...(by && { middleware: by }) }, this.run.call);
       throw error;
     }
@@ -219,7 +225,7 @@ export class ToolQuestions extends QuestionRecord {
   }
 
   private async look(): Promise<void> {
-    const { store, sessionId, state, scope, clock } = this.run;
+    const { store, sessionId, state, scope, clock, runId } = this.run;
     let items: readonly Posted[];
     let news: readonly Entry[] = [];
     try {
@@ -230,8 +236,11 @@ export class ToolQuestions extends QuestionRecord {
       return;
     }
     if (!this.stopWatching) return;
-    for (const { item } of items)
-      if (item.type === 'cancel') scope.abort(new Aborted(item.reason ?? 'The run was cancelled.'));
+    for (const { item } of items) if (item.type === 'cancel') scope.abort(cancelled(item.reason));
+    // It seemed to wait for answers only, so whoever cancelled it has ended it, too.
+    for (const entry of news)
+      if (entry.type === 'run_end' && entry.runId === runId && entry.status === 'aborted')
+        scope.abort(cancelled(entry.stop.message));
     for (const { request, heard } of this.asked.values())
       if (firstAnswer(items, request, clock.now()) || news.some((entry) => settles(entry, request))) heard();
   }
@@ -253,7 +262,7 @@ export class ToolQuestions extends QuestionRecord {
       }
       return await this.decide(call, request, await admit(run, request, said), () => {
         scope.abort(cameTooLate(request.id, []));
-        run.note('kernel', `dropped an answer of onRequest about ${request.toolName}: it came too late`);
+        run.note('kernel', `dropped an answer of onRequest about ${request.toolName} that came too late`);
         run.emitCustom('answer_too_late', { requestId: request.id }, undefined);
       });
     } catch (error) {

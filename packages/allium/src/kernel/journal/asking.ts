@@ -1,6 +1,6 @@
 /** Merges the questions of several middleware about one call, so that a person is asked once. */
 
-import type { Decision, Request } from './store.js';
+import type { Decision, Request } from '../protocol/store.js';
 
 /** A question about a call, and who asks it. */
 export interface Asking {

@@ -1,11 +1,10 @@
 /** Checks and reads what a tool with an `output` schema returns. */
 
 import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
-import { deepFreeze, type ToolMessage } from '../messages/messages.js';
-import type { JsonSchema } from '../messages/model.js';
-import { describeIssues, type SchemaResult, type StandardSchema } from '../messages/standard-schema.js';
-import { isMadeResult, type ToolResult, toolResult, toToolResult } from '../messages/tool-result.js';
-import type { Awaitable } from './store.js';
+import { deepFreeze, type ToolMessage } from './messages.js';
+import type { JsonSchema } from './model.js';
+import { describeIssues, type SchemaResult, type StandardSchema } from './standard-schema.js';
+import { isMadeResult, type ToolResult, toolResult, toToolResult } from './tool-result.js';
 
 /** A tool, as far as it says what it returns. */
 interface Promising<Result = any> {
@@ -17,7 +16,7 @@ interface Promising<Result = any> {
  * The result of a tool that has an `output` schema, made of what `execute` returned. The value that passed is also in
  * `details`. Of a `toolResult()` the details are checked, unless it says that the call failed.
  */
-export function checkedResult(tool: Promising, returned: unknown): Awaitable<ToolResult> {
+export function checkedResult(tool: Promising, returned: unknown): ToolResult | Promise<ToolResult> {
   const made = isMadeResult(returned) ? returned : undefined;
   if (made?.isError) return made;
   const judged = (result: SchemaResult<unknown>): ToolResult => {

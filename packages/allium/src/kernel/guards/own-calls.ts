@@ -1,0 +1,54 @@
+/**
+ * What sinks see of the model calls that guards make themselves. Such a call shows a model exactly what may have to be
+ * removed, and its answer may quote it; so a log or a recording of it would keep what everything else has lost.
+ */
+
+import { hash } from '../lib/hash.js';
+import { deepFreeze, type Message, type ModelResponse, textOf } from '../messages/messages.js';
+
+/** The originals of the answers that sinks were shown. */
+const originals = new WeakMap<ModelResponse, ModelResponse>();
+
+/** A text that tells nothing but whether it is the same as another: recordings find their answers by it. */
+export function withheldText(text: string): string {
+  return text === '' ? '' : `[withheld ${hash(text)}]`;
+}
+
+/** The messages of such a request, one text each. */
+export function withheldMessages(messages: readonly Message[]): readonly Message[] {
+  return messages.map((message) => {
+    const text = withheldText(JSON.stringify(message.content));
+    return deepFreeze({ ...message, content: [{ type: 'text', text }] } as Message);
+  });
+}
+
+const WORD = /[\p{L}\p{N}][\p{L}\p{M}\p{N}@._+/:-]*/gu;
+
+/** The answer without the words it has from the messages, unless the system prompt has them too. */
+export function withoutQuotes(
+  response: ModelResponse,
+  messages: readonly Message[],
+  systemPrompt: string,
+): ModelResponse {
+  const said = JSON.stringify(messages).toLowerCase();
+  const own = systemPrompt.toLowerCase();
+  const isVerdict = /^\W*(?:\p{L}{1,7}\W*){1,3}$/u.test(textOf(response));
+  const clean = (text: string): string =>
+    text.replace(WORD, (word) => {
+      const lower = word.toLowerCase().replace(/[._:/-]+$/, '');
+      return lower.length < 3 || own.includes(lower) || !said.includes(lower) ? word : '…';
+    });
+  const content = response.content.map((part) => {
+    if (part.type === 'text' || part.type === 'thinking')
+      return { ...part, text: isVerdict ? part.text : clean(part.text) };
+    return part.type === 'tool-call' ? { ...part, arguments: clean(part.arguments) } : part;
+  });
+  const made = deepFreeze({ ...response, content } as ModelResponse);
+  originals.set(made, response);
+  return made;
+}
+
+/** What the guard gets, if a sink passed on what it was shown. */
+export function originalOf(response: ModelResponse): ModelResponse {
+  return originals.get(response) ?? response;
+}

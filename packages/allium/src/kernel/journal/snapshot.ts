@@ -1,0 +1,130 @@
+/**
+ * Snapshots: what a session has come to, without its messages, so that opening it doesn't mean reading all of its journal.
+ * They can be left out: if one can't be used, everything is read.
+ */
+
+import { isRecord } from '../lib/errors.js';
+import { freezeMessage, UsageTotal } from '../messages/messages.js';
+import { limitsFromJson, limitsToJson } from '../protocol/limits.js';
+import type { CellHolder } from '../protocol/state.js';
+import type { NewEntry, Snapshot } from '../protocol/store.js';
+import { History } from './history.js';
+import { newRun, type OpenRun } from './journaled-run.js';
+import { FEWEST_BETWEEN, type SessionState } from './session-state.js';
+
+/** Raise it if what is kept changes: snapshots of other versions aren't used. */
+const VERSION = 1;
+
+/** A snapshot may be as long as so many entries are, so that all of them together stay a tenth of the journal or less. */
+const CHARACTERS_PER_ENTRY = 25;
+
+/**
+ * A snapshot of the state at entry `seq`, which is `last`, if it is time for one. There is none while calls are open or a traced run is: they end soon, and what
+ * belongs to them is not worth keeping twice.
+ */
+export function dueSnapshot(
+  state: SessionState,
+  seq: number,
+  last: (NewEntry & { readonly runId?: string }) | undefined,
+): Snapshot | undefined {
+  if (seq - state.snapshotAt < state.snapshotAfter || !last) return undefined;
+  const { open } = state;
+  if (open && (open.batch || open.decided || open.requests.size > 0 || open.trace.length > 0))
+    return undefined;
+  const snapshot = { seq, state: textOf(kept(state, last)) };
+  noted(state, snapshot);
+  return snapshot.state === '' ? undefined : snapshot;
+}
+
+/** The state as of the snapshot. False if it can't be used. */
+export function restore(state: SessionState, snapshot: Snapshot): boolean {
+  const from = parsed(snapshot.state);
+  if (from === undefined) return false;
+  const { version, length, last, entry, allowed, usage, open, cells, lastCells, ...plain } = from;
+  Object.assign(state, plain, {
+    history: last ? new History({ length, last }) : new History(),
+    cells: cells && new Map(cells),
+    lastCells: lastCells && new Map(lastCells),
+    allowed: allowed && new Map(allowed),
+    costUsd: from.costUsd,
+    open: open && restoredRun(open),
+    seq: snapshot.seq,
+    last: entry,
+  });
+  state.usage.add(usage);
+  noted(state, snapshot);
+  return true;
+}
+
+/** Empty for values that are nested too deep for it: only a store that keeps them in memory takes those. */
+function textOf(value: Kept): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return '';
+  }
+}
+
+function noted(state: SessionState, { seq, state: { length } }: Snapshot): void {
+  state.snapshotAt = seq;
+  state.snapshotAfter = Math.max(FEWEST_BETWEEN, Math.ceil(length / CHARACTERS_PER_ENTRY));
+}
+
+type Kept = ReturnType<typeof kept>;
+type KeptRun = ReturnType<typeof keptRun>;
+
+function kept(state: SessionState, { type, at, runId }: NewEntry & { readonly runId?: string }) {
+  const { tenant, history, inboxCursor, waits, withheld, allowed, open, ended, turns, toolCalls } = state;
+  return {
+    version: VERSION,
+    entry: { type, at, runId },
+    length: history.length,
+    last: history.last && { id: history.last.id, role: history.last.role },
+    ...{ tenant, inboxCursor, waits, withheld, ended, turns, toolCalls },
+    cells: listOf(state),
+    lastCells: listOf({ cells: state.lastCells }),
+    allowed: allowed && [...allowed],
+    usage: state.usage.snapshot(),
+    costUsd: state.costUsd,
+    open: open && keptRun(open),
+  };
+}
+
+function keptRun({ usage, cells, limits, batch, requests, decided, ...plain }: OpenRun) {
+  return {
+    ...plain,
+    usage: usage.snapshot(),
+    cells: listOf({ cells }),
+    limits: limits && limitsToJson(limits),
+  };
+}
+
+function restoredRun({ usage, cells, limits, ...plain }: KeptRun): OpenRun {
+  const { runId, plan, from, costUsd, answer } = plain;
+  const total = new UsageTotal();
+  total.add(usage);
+  return {
+    ...newRun({ type: 'run_start', runId, plan }, from),
+    ...plain,
+    // An unknown cost isn't in the text.
+    costUsd,
+    answer: answer && (freezeMessage(answer) as typeof answer),
+    usage: total,
+    cells: cells && new Map(cells),
+    limits: limits && limitsFromJson(limits),
+  };
+}
+
+function listOf({ cells }: CellHolder) {
+  return cells && [...cells];
+}
+
+function parsed(text: string): Kept | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) && value.version === VERSION ? (value as unknown as Kept) : undefined;
+  } catch {
+    // Damaged. Everything it says is in the journal too.
+    return undefined;
+  }
+}

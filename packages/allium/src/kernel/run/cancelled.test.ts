@@ -1,0 +1,189 @@
+/** Cancelling a run that nobody works on: it waits for an answer. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Agent,
+  type AgentEvent,
+  type AgentOptions,
+  type Middleware,
+  memoryStore,
+  type Session,
+  type Store,
+  tool,
+} from 'allium';
+import { fileStore } from 'allium/stores/file';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { deferred, expectValidHistory, storeWith, transcript } from '../../../../../test/run-checks.js';
+
+type Script = Parameters<typeof scriptedModel>[0];
+
+const calls = (...names: string[]) =>
+  toolCalls(...names.map((name, n) => ({ name, args: {}, id: `${name}-${n}` })));
+
+/** One store, agents that take turns with it, and what its tools did. */
+function world() {
+  const ran: string[] = [];
+  const store = memoryStore();
+  const pay = tool({
+    name: 'pay',
+    description: '',
+    input: z.object({}),
+    execute: () => {
+      ran.push('pay');
+      return 'pay done';
+    },
+  });
+  const asks = tool({
+    name: 'asks',
+    description: '',
+    input: z.object({}),
+    execute: async (_, ctx) => {
+      const { type } = await ctx.suspend({ title: 'May it?' });
+      ran.push(`asks: ${type}`);
+      return type;
+    },
+  });
+  const tools = [pay, asks];
+  const agent = (script: Script, more: Partial<AgentOptions> = {}): Agent =>
+    new Agent({ model: scriptedModel(script), tools, store, ...more });
+  const session = (...script: Script): Session => agent(script).session('s');
+  return { ran, store, tools, agent, session };
+}
+
+describe('a suspended run that is cancelled', () => {
+  const stores: Record<string, () => { store: () => Store; close(): void }> = {
+    memory: () => {
+      const store = memoryStore();
+      return { store: () => store, close() {} };
+    },
+    file: () => {
+      const dir = mkdtempSync(join(tmpdir(), 'allium-cancel-'));
+      return { store: () => fileStore({ dir }), close: () => rmSync(dir, { recursive: true }) };
+    },
+  };
+
+  describe.each(Object.entries(stores))('over the %s store', (_, open) => {
+    it.each(['the same session', 'another agent'])('by %s ends at once', async (who) => {
+      const { store, close } = open();
+      const { agent, ran } = world();
+      const ends: string[] = [];
+      const observers = [
+        (event: AgentEvent) => void (event.type === 'agent_end' && ends.push(event.result.status)),
+      ];
+      const first = agent([calls('pay', 'asks')], { store: store(), observers });
+      const { pending } = await first.session('s').run('go');
+      expect(pending).toHaveLength(1);
+      const other = who === 'another agent' ? agent([], { store: store(), observers }) : first;
+      await other.session('s').abort('no more');
+      const session = agent(['fine'], { store: store() }).session('s');
+      expect(await session.pending()).toEqual([]);
+      expect(transcript(await session.messages()).slice(-2)).toEqual([
+        'tool: pay done',
+        'tool: Aborted: no more',
+      ]);
+      await expect(session.answer(pending[0]!.id, { type: 'approve' })).rejects.toMatchObject({
+        code: 'REQUEST_UNKNOWN',
+        message: expect.stringContaining('too late'),
+      });
+      await expect(session.resume()).rejects.toMatchObject({
+        code: 'SESSION_UNKNOWN',
+        message: expect.stringContaining("'aborted'"),
+      });
+      expect(ends).toEqual(['suspended', 'aborted']);
+      // The cancel was for the run that ended, and is not heard by the next one.
+      expect(await session.run('and now?')).toMatchObject({ status: 'done', text: 'fine' });
+      expect(ran).toEqual(['pay']);
+      close();
+    });
+  });
+
+  it('with a middleware that came with the run and is missing now ends all the same', async () => {
+    const { session, agent } = world();
+    await agent([calls('asks')])
+      .session('s')
+      .run('go', { middleware: [{ name: 'guest', beforeRun() {} }] });
+    await session().abort();
+    expect(await session().pending()).toEqual([]);
+  });
+
+  it('takes its sub-agents along', async () => {
+    const { store, agent } = world();
+    const clerk = agent([calls('asks')]).asTool({ name: 'clerk', description: '' });
+    const boss = new Agent({
+      model: scriptedModel([toolCalls({ name: 'clerk', args: { prompt: 'Ask.' } })]),
+      tools: [clerk],
+      store,
+    });
+    const { pending } = await boss.session('s').run('go');
+    await boss.session('s').abort('no more');
+    expect(await boss.session('s').pending()).toEqual([]);
+    const inner = agent([]).session(pending[0]!.from!.sessionId);
+    expect(await inner.pending()).toEqual([]);
+  });
+
+  it('while a call of it is at work in another process is left to that process', async () => {
+    const { store, agent } = world();
+    const done = deferred();
+    const slow = tool({ name: 'slow', description: '', input: z.object({}), execute: () => done.promise });
+    const live = agent([calls('slow', 'asks')], {
+      tools: [...world().tools, slow],
+      store: storeWith(store, {}),
+    });
+    const asked = deferred();
+    const running = live.session('s').run('go', {
+      onRequest: () => {
+        asked.resolve();
+        return new Promise(() => {});
+      },
+    });
+    const ended = expect(running).rejects.toMatchObject({ code: 'ABORTED' });
+    await asked.promise;
+    // Another store object: only the inbox can tell.
+    await agent([]).session('s').abort('no more');
+    done.resolve();
+    await ended;
+    expectValidHistory(await agent([]).session('s').messages());
+  });
+
+  it('and not told yet takes no answers any more', async () => {
+    const { store, session } = world();
+    const [request] = (await session(calls('asks')).run('go')).pending;
+    await store.post('s', { type: 'cancel' });
+    await expect(session().answer(request!.id, { type: 'approve' })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+      data: { late: true },
+    });
+  });
+
+  it('and whose end cannot be written ends with the next resume', async () => {
+    const { store, session, agent } = world();
+    await session(calls('asks')).run('go');
+    const append = (): never => {
+      throw new Error('power cut');
+    };
+    const dead = storeWith(store, { append });
+    await expect(agent([], { store: dead }).session('s').abort()).resolves.toBeUndefined();
+    await expect(session().resume()).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+});
+
+it('a cancel after an answer ends the suspended run, and not the one after it', async () => {
+  const go = tool({ name: 'go', description: 'Goes.', input: z.object({}), execute: () => 'went' });
+  const asks: Middleware = { name: 'asks', suspends: true, beforeToolCall: () => ({ ask: { title: '?' } }) };
+  const store = memoryStore();
+  const session = () =>
+    new Agent({
+      model: scriptedModel([toolCalls({ name: 'go', args: {} }), text('done')]),
+      tools: [go],
+      middleware: [asks],
+      store,
+    }).session('s');
+  const { pending } = await session().run('x');
+  await session().answer(pending[0]!.id, { type: 'approve' });
+  await session().abort('enough');
+  expect(store.read('s', 1).findLast(({ type }) => type === 'run_end')).toMatchObject({ status: 'aborted' });
+  expect((await session().run('again')).status).toBe('suspended');
+});

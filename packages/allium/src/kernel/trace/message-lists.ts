@@ -1,0 +1,144 @@
+/**
+ * Writes lists of messages as what differs from lists the reader has: the history, and the list the same step made the last
+ * time. So a step that rewrites a long history the same way in every turn costs as much per turn as what is new.
+ */
+
+import type { History } from '../journal/history.js';
+import type { Message } from '../messages/messages.js';
+import type { TracedMessages } from '../protocol/trace.js';
+import { isEqual } from './value-changes.js';
+
+type Part = TracedMessages['parts'][number];
+
+/** A list that some record made. */
+interface Made {
+  readonly n: number;
+  readonly list: readonly Message[];
+  /** A view of the history goes on growing. */
+  readonly length: number;
+}
+
+export class MessageLists {
+  /** Where messages are in the history. */
+  private readonly index = new WeakMap<Message, number>();
+  private indexed = 0;
+  /** The record that made a list. */
+  private readonly makers = new WeakMap<readonly Message[], number>();
+  /** What each step made the last time. */
+  private readonly last = new Map<string, Made>();
+  private readonly keys = new WeakMap<Message, string>();
+
+  /** `count`: how many keys were used before a resume. */
+  constructor(
+    private readonly history: () => History,
+    private count: number,
+  ) {}
+
+  /** The record that made this list, if one did; 0 for the history. */
+  makerOf(list: readonly Message[] | undefined): number | undefined {
+    return list === undefined ? 0 : this.makers.get(list);
+  }
+
+  /** `step`: whose list it is. `tell`: how a message that the reader doesn't have may be told. */
+  write(
+    step: string,
+    n: number,
+    list: readonly Message[],
+    given: number,
+    tell: (message: Message) => Message = same,
+    coming: readonly Message[] = [],
+  ): TracedMessages {
+    this.grow(coming);
+    const base = this.last.get(step);
+    const parts: Part[] = [];
+    const added: Record<string, Message> = {};
+    const { length } = list;
+    // Where the base may go on.
+    let at = 0;
+    for (let i = 0; i < length; i++) {
+      const message = list[i]!;
+      if (base && at < base.length && isSameMessage(message, base.list[at]!)) {
+        extend(parts, 'of', at++);
+        continue;
+      }
+      const place = this.index.get(message);
+      if (place !== undefined) extend(parts, 'history', place);
+      else {
+        parts.push({ key: this.keyOf(message, tell, added) });
+        at++;
+      }
+    }
+    this.makers.set(list, n);
+    this.last.set(step, { n, list, length });
+    const { n: of = 0 } = base ?? {};
+    return { of, given, parts, ...(Object.keys(added).length > 0 && { added }) };
+  }
+
+  private keyOf(
+    message: Message,
+    tell: (message: Message) => Message,
+    added: Record<string, Message>,
+  ): string {
+    const known = this.keys.get(message);
+    if (known !== undefined) return known;
+    const told = tell(message);
+    const key = `m${++this.count}`;
+    // What could not be told whole is written again where it may be.
+    if (told === message || isEqual(told, message)) this.keys.set(message, key);
+    added[key] = told;
+    return key;
+  }
+
+  /** `coming`: messages that follow the history, unless guards refuse them. */
+  private grow(coming: readonly Message[]): void {
+    const history = this.history().view();
+    for (; this.indexed < history.length; this.indexed++)
+      this.index.set(history[this.indexed]!, this.indexed);
+    for (const [i, message] of coming.entries()) this.index.set(message, history.length + i);
+  }
+}
+
+function same(message: Message): Message {
+  return message;
+}
+
+/** Goes on with the last range, or begins another. */
+function extend(parts: Part[], kind: 'history' | 'of', at: number): void {
+  const before = parts.at(-1) as { [K in typeof kind]?: [number, number] } | undefined;
+  const range = before?.[kind];
+  if (range && range[1] === at) range[1] = at + 1;
+  else parts.push({ [kind]: [at, at + 1] } as unknown as Part);
+}
+
+/** Some steps make copies of the messages in every turn. */
+function isSameMessage(a: Message, b: Message): boolean {
+  return a === b || (a.id === b.id && a.role === b.role && isEqual(a, b));
+}
+
+/** A message of a list as it was read: where it is in the history, or the key it was stored under. */
+export interface ListItem {
+  readonly message: Message;
+  readonly place: number | undefined;
+}
+
+/** Reads a list. `of` is the one it was written against. */
+export function readList(
+  { parts }: TracedMessages,
+  history: readonly Message[],
+  of: readonly ListItem[],
+  stored: ReadonlyMap<string, Message>,
+): readonly ListItem[] {
+  return parts.flatMap((part): readonly ListItem[] => {
+    if ('key' in part) {
+      const message = stored.get(part.key);
+      return message ? [{ message, place: undefined }] : [];
+    }
+    if ('of' in part) return of.slice(...part.of);
+    const [from, to] = part.history;
+    return fromHistory(history, from, to);
+  });
+}
+
+export function fromHistory(history: readonly Message[], from: number, to: number): readonly ListItem[] {
+  return history.slice(from, to).map((message, i) => ({ message, place: from + i }));
+}

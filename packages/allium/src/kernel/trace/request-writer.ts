@@ -1,0 +1,176 @@
+/** Writes what changed in requests, and what was sent, as differences from what the reader has. */
+
+import type { ModelContext, SeamCall } from '../context/context.js';
+import type { RequestParts, RunPort } from '../context/run-port.js';
+import type { Message } from '../messages/messages.js';
+import { type ModelRequest, modelName, type ToolSpec } from '../messages/model.js';
+import type { SentRequest, TraceChanges, TracedText } from '../protocol/trace.js';
+import { MessageLists } from './message-lists.js';
+import { type Telling, WITHHELD } from './telling.js';
+import { inserted, isEqual, splice } from './value-changes.js';
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** Texts that later ones may be written against. */
+const MOST_PROMPTS = 64;
+
+export class RequestWriter {
+  private readonly lists: MessageLists;
+  /** The record that wrote a system prompt. */
+  private readonly prompts = new Map<string, number>([['', 0]]);
+  /** The system prompt that each step made the last time. */
+  private readonly lastPrompts = new Map<string, string>();
+  /** The last step that changed the messages of a model call. */
+  private readonly steps = new WeakMap<SeamCall, number>();
+  /** The last request of each caller. */
+  private readonly before = new Map<string, Omit<ModelRequest, 'messages'> & { readonly model: string }>();
+  private readonly specs = new Map<string, ToolSpec>();
+
+  /** `keys`: how many were used before a resume. */
+  constructor(
+    private readonly run: RunPort,
+    private readonly telling: Telling,
+    keys: number,
+  ) {
+    this.lists = new MessageLists(() => run.history, keys);
+  }
+
+  /** What record `n` changed in a request; undefined if nothing. */
+  changes(
+    n: number,
+    step: string,
+    ctx: ModelContext,
+    before: RequestParts,
+    after: RequestParts,
+  ): TraceChanges | undefined {
+    const made: Writable<TraceChanges> = {};
+    if (before.messages !== after.messages && !this.isHistory(ctx, before, after))
+      made.messages = this.messages(n, step, ctx, before.messages, after.messages ?? ctx.messages);
+    if (before.systemPrompt !== after.systemPrompt)
+      made.systemPrompt = this.prompt(n, step, before.systemPrompt, after.systemPrompt);
+    if (before.tools !== after.tools) {
+      const [from, to] = [before.tools, after.tools].map((tools) => tools.map(({ name }) => name));
+      const added = to!.filter((name) => !from!.includes(name));
+      const removed = from!.filter((name) => !to!.includes(name));
+      made.tools = { added, removed };
+    }
+    // A stand-in for a model has the same name.
+    const [from, to] = [modelName(before.model), modelName(after.model)];
+    if (from !== to) made.model = { from, to };
+    if (before.settings !== after.settings)
+      made.settings = this.telling.changes(before.settings, after.settings);
+    return Object.keys(made).length > 0 ? made : undefined;
+  }
+
+  /** Somebody assigned the history, unchanged. */
+  private isHistory({ _run, _call }: ModelContext, before: RequestParts, after: RequestParts): boolean {
+    return before.messages === undefined && after.messages === _run.history.first(_call.length);
+  }
+
+  messages(
+    n: number,
+    step: string,
+    { _call: call }: ModelContext,
+    before: readonly Message[] | undefined,
+    after: readonly Message[],
+  ): TraceChanges['messages'] {
+    const given = this.lists.makerOf(before) ?? this.steps.get(call) ?? 0;
+    this.steps.set(call, n);
+    return this.lists.write(step, n, after, given, (message) => this.telling.message(message), this.coming);
+  }
+
+  prompt(n: number, step: string, before: string, after: string): TracedText {
+    const given = this.prompts.get(before) ?? 0;
+    const last = this.lastPrompts.get(step);
+    // A text that was looked up before is found faster than an equal one.
+    const again = last === after ? this.prompts.get(last) : undefined;
+    // Most steps make the same of the same prompt in every turn.
+    if (again !== undefined) return { of: again, given, start: after.length, end: after.length, text: '' };
+    const made = [before, last ?? '', '']
+      .flatMap((text) => {
+        const of = this.prompts.get(text);
+        return of === undefined ? [] : [textAgainst(of, given, text, after)];
+      })
+      .reduce((best, one) => (one.text.length < best.text.length ? one : best));
+    const text = made.text === '' ? '' : this.telling.text(made.text);
+    // Nothing is written against a text of which something is missing.
+    if (text === WITHHELD) return { ...made, text };
+    // Two steps may each write a part of what guards remove.
+    const whole = this.telling.text(after);
+    if (whole !== after) return { of: 0, given, start: 0, end: 0, text: whole };
+    this.remember(after, n);
+    this.lastPrompts.set(step, after);
+    return made;
+  }
+
+  private remember(prompt: string, n: number): void {
+    if (this.prompts.has(prompt)) return;
+    this.prompts.set(prompt, n);
+    if (this.prompts.size <= MOST_PROMPTS) return;
+    // The first two are the empty one and the agent's own.
+    const [, , oldest] = this.prompts.keys();
+    this.prompts.delete(oldest!);
+  }
+
+  /** The agent's own system prompt, unless it is written already. */
+  own(n: number, prompt: string): TracedText | undefined {
+    return this.prompts.has(prompt) ? undefined : this.prompt(n, 'agent', '', prompt);
+  }
+
+  /** What record `n` sent, which has passed the guards. */
+  sent(n: number, ctx: ModelContext, request: ModelRequest, plain: boolean, caller = ''): SentRequest {
+    const { messages, systemPrompt, tools, settings } = request;
+    const model = modelName(ctx.model);
+    const before = this.before.get(caller);
+    const { coming } = this;
+    const made: Writable<SentRequest> = {
+      history: ctx._call.length + (ctx._call.caller ? 0 : coming.length),
+    };
+    if (!plain) {
+      const given =
+        this.lists.makerOf(messages) ??
+        this.lists.makerOf(ctx._request.messages) ??
+        this.steps.get(ctx._call);
+      made.messages = this.lists.write(`model ${caller}`, n, messages, given ?? 0, undefined, coming);
+    }
+    const isOther =
+      !before ||
+      before.systemPrompt !== systemPrompt ||
+      before.tools !== tools ||
+      before.model !== model ||
+      !isEqual(before.settings, settings);
+    if (!isOther) return made;
+    if (before?.systemPrompt !== systemPrompt) made.systemPrompt = this.sentPrompt(n, ctx, systemPrompt);
+    if (before?.tools !== tools) made.tools = this.sentTools(tools);
+    if (before?.model !== model) made.model = model;
+    if (!isEqual(before?.settings, settings)) made.settings = this.telling.json(settings) as typeof settings;
+    this.before.set(caller, { systemPrompt, tools, settings, model });
+    return made;
+  }
+
+  private sentPrompt(n: number, ctx: ModelContext, prompt: string): TracedText {
+    const of = this.prompts.get(prompt);
+    if (of !== undefined) return { of, given: of, start: prompt.length, end: prompt.length, text: '' };
+    const given = this.prompts.get(ctx.systemPrompt) ?? 0;
+    const base = given === 0 ? '' : ctx.systemPrompt;
+    this.remember(prompt, n);
+    return textAgainst(given, given, base, prompt);
+  }
+
+  private sentTools(tools: readonly ToolSpec[]): NonNullable<SentRequest['tools']> {
+    const specs = tools.filter((spec) => this.specs.get(spec.name) !== spec);
+    for (const spec of specs) this.specs.set(spec.name, spec);
+    const names = tools.map(({ name }) => name);
+    return specs.length > 0 ? { names, specs } : { names };
+  }
+
+  /** Input that guards still judge: if they allow it, it follows the history. */
+  private get coming(): readonly Message[] {
+    return (this.run.pendingInput as { readonly messages?: readonly Message[] } | undefined)?.messages ?? [];
+  }
+}
+
+function textAgainst(of: number, given: number, base: string, text: string): TracedText {
+  const cut = splice(base, text);
+  return { of, given, ...cut, text: inserted(base, text, cut) };
+}

@@ -1,0 +1,84 @@
+/** What may be told in a trace: JSON, without anything that guards remove. */
+
+import type { Context } from '../context/context.js';
+import type { RunPort } from '../context/run-port.js';
+import { isTellable, toldBeside, toldFrames } from '../guards/told-beside.js';
+import { codeOf, errorKind, messageOf } from '../lib/errors.js';
+import { isFrozenJson, toJson } from '../lib/frozen-json.js';
+import { asJson } from '../lib/json-texts.js';
+import type { Message } from '../messages/messages.js';
+import type { TracedError, ValueChange } from '../protocol/trace.js';
+import { valueChanges } from './value-changes.js';
+
+export const WITHHELD = '[withheld]';
+
+/**
+ * Hooks see text before guards have judged it. What guards find is removed here; judges can't be asked in passing, so where
+ * there is one, what hooks wrote is withheld. What was sent to a model has passed the guards and is told as it is.
+ */
+export class Telling {
+  private readonly guarded: boolean;
+  private readonly judged: boolean;
+  /** Guards are asked for the trace, which counts as no call of theirs. */
+  asks = false;
+
+  constructor(private readonly run: RunPort) {
+    const guards = Object.values(run.plan.guards).flat();
+    this.guarded = guards.length > 0;
+    this.judged = guards.some(({ guard }) => guard.judge && guard.action !== 'warn');
+  }
+
+  /** The value as it may be told. */
+  value(given: unknown): unknown {
+    if (given === undefined) return undefined;
+    if (this.judged) return WITHHELD;
+    const json = this.json(given);
+    if (!this.guarded) return json;
+    this.asks = true;
+    try {
+      return toldBeside(json, this.run) ?? WITHHELD;
+    } catch {
+      // A guard that breaks here would break where it judges, too.
+      return WITHHELD;
+    } finally {
+      this.asks = false;
+    }
+  }
+
+  /** What differs between two values, as it may be told. Where nothing has to be removed, only that is copied. */
+  changes(before: unknown, after: unknown): readonly ValueChange[] {
+    const plain = this.guarded ? undefined : valueChanges(before, after);
+    if (plain) return plain;
+    const [from, to] = [this.value(before), this.value(after)];
+    return valueChanges(from, to) ?? [{ path: [], from, to }];
+  }
+
+  /** The value as JSON, with all that is in it. */
+  json(given: unknown): unknown {
+    if (isFrozenJson(given)) return given;
+    try {
+      return toJson(given, '');
+    } catch {
+      return asJson(given);
+    }
+  }
+
+  text(given: string): string {
+    return this.value(given) as string;
+  }
+
+  message(given: Message): Message {
+    const told = this.value(given);
+    if (typeof told === 'object') return told as Message;
+    return { id: given.id, role: 'user', content: [{ type: 'text', text: WITHHELD }] };
+  }
+
+  /** The kind of an error, and its words and stack if no guard objects to them. */
+  error(error: unknown, ctx: Context): TracedError {
+    const name = errorKind(error);
+    if (!isTellable(error, ctx)) return { name };
+    const code = codeOf(error);
+    const stack = toldFrames(error, ctx);
+    return { name, message: messageOf(error), ...(code && { code }), ...(stack && { stack }) };
+  }
+}

@@ -1,0 +1,224 @@
+/**
+ * A plan whose hooks tell the recorder of their run what they did. Runs that are traced have it instead of the plain one, so
+ * a run that isn't traced pays nothing.
+ */
+
+import type { Context, LayerContext } from '../context/context.js';
+import type { RunPort } from '../context/run-port.js';
+import type { ComposedPlan } from '../layers/onion.js';
+import { isThenable } from '../lib/errors.js';
+import type { Guard, PlannedGuard } from '../protocol/middleware.js';
+import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
+import { answered, failed, type Given, partsOf, RULE_ACTS, wrote } from './acts.js';
+import type { Recorder, Slot } from './recorder.js';
+import { TracedWrap } from './traced-wrap.js';
+
+export interface TracedPlan extends ComposedPlan {
+  readonly slots: readonly Slot[];
+}
+
+const plans = new WeakMap<ComposedPlan, TracedPlan>();
+
+/** Made once for each plan. */
+export function tracedPlan(plan: ComposedPlan): TracedPlan {
+  let made = plans.get(plan);
+  if (!made) {
+    made = trace(plan);
+    plans.set(plan, made);
+  }
+  return made;
+}
+
+function trace(plan: ComposedPlan): TracedPlan {
+  const slots: Slot[] = [];
+  const slot = (by: string, hook: string, seam?: Seam): Slot => {
+    const known = slots.find((one) => one.by === by && one.hook === hook && one.seam === seam);
+    if (known) return known;
+    const made = { index: slots.length, by, hook, step: `${by}\n${hook}`, ...(seam && { seam }) };
+    slots.push(made);
+    return made;
+  };
+  const { layers, rules } = plan;
+  const at = (seam: Seam): Layer[] => layers[seam].map((layer) => tracedLayer(layer, seam, slot));
+  const hooks = Object.entries(rules).map(([hook, list]) => [
+    hook,
+    list.map((planned) => tracedRule(planned, slot(planned.name, hook))),
+  ]);
+  const guards = tracedGuards(plan, slot);
+  return Object.freeze({
+    ...plan,
+    layers: { run: at('run'), model: at('model'), tool: at('tool') },
+    onions: { model: undefined, tool: undefined },
+    rules: Object.fromEntries(hooks) as Record<RuleHook, PlannedHook[]>,
+    guards,
+    slots,
+  });
+}
+
+type MakeSlot = (by: string, hook: string, seam?: Seam) => Slot;
+
+/** The recorder of the run that a context belongs to. */
+export function recorderOf({ _run }: { readonly _run: RunPort }): Recorder {
+  return _run.trace as Recorder;
+}
+
+// ── Layers ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+function tracedLayer(layer: Layer, seam: Seam, slot: MakeSlot): Layer {
+  const { name, hooks, wrap, before, after, onError } = layer;
+  const first = slot(name, hooks[0]!, seam);
+  return {
+    ...layer,
+    wrap: wrap && ((ctx, next) => new TracedWrap(recorderOf(ctx), first, ctx).run(wrap, next)),
+    before: before && tracedHalf(before, first),
+    after: after && tracedHalf(after, slot(name, hooks.at(-1)!, seam)),
+    onError: onError && tracedCatch(onError, first),
+  };
+}
+
+/** A `before` or `after` hook. */
+function tracedHalf(hook: Hook, slot: Slot): (ctx: LayerContext) => unknown {
+  return (ctx) => timed(slot, ctx, hook, ctx, undefined, halfEnded);
+}
+
+function tracedCatch(onError: Hook, slot: Slot): (ctx: LayerContext, error: unknown) => unknown {
+  return (ctx, error) =>
+    timed(slot, ctx, onError, ctx, error, (recorder, _slot, _ctx, started, ms, action) => {
+      if (action !== 'retry' && action !== 'fallback' && action !== 'restart') return;
+      const why = { error: recorder.telling.error(error, ctx) };
+      recorder.add(slot, 'retried', ctx, started, ms, why);
+    });
+}
+
+type Hook = (subject: any, given?: any) => unknown;
+
+/** Tells what a hook did. It may return a frozen copy of the answer to go on with. */
+type Ended = (
+  recorder: Recorder,
+  slot: Slot,
+  ctx: any,
+  started: number,
+  ms: number,
+  answer: unknown,
+  before: Given,
+) => unknown;
+
+const halfEnded: Ended = (recorder, slot, ctx: LayerContext, started, ms, _answer, { result }) => {
+  if (result !== ctx.result) answered(recorder, slot, ctx, started, ms, result, ctx.result);
+};
+
+/** Calls a hook, measures it and tells what came of it. */
+function timed(
+  slot: Slot,
+  ctx: Context & { readonly result?: unknown },
+  hook: Hook,
+  subject: unknown,
+  given: unknown,
+  ended: Ended,
+): unknown {
+  const recorder = recorderOf(ctx);
+  const before = { subject, parts: partsOf(ctx), result: ctx.result };
+  const started = recorder.now();
+  let answer: unknown;
+  try {
+    answer = given === undefined ? hook(subject) : hook(subject, given);
+  } catch (error) {
+    return threw(recorder, slot, ctx, started, error);
+  }
+  if (!isThenable(answer)) return over(recorder, slot, ctx, started, answer, before, ended);
+  return answer.then(
+    (value) => over(recorder, slot, ctx, started, value, before, ended),
+    (error) => threw(recorder, slot, ctx, started, error),
+  );
+}
+
+function over(
+  recorder: Recorder,
+  slot: Slot,
+  ctx: Context,
+  started: number,
+  answer: unknown,
+  before: Given,
+  ended: Ended,
+): unknown {
+  const ms = recorder.now() - started;
+  recorder.spent(slot, ms);
+  const told = recorder.quietly(() => {
+    const parts = partsOf(ctx);
+    if (parts !== before.parts) wrote(recorder, slot, ctx, started, ms, before.parts, parts);
+    return ended(recorder, slot, ctx, started, ms, answer, before);
+  });
+  return told ?? answer;
+}
+
+function threw(recorder: Recorder, slot: Slot, ctx: Context, started: number, error: unknown): never {
+  const ms = recorder.now() - started;
+  recorder.spent(slot, ms);
+  recorder.quietly(() => failed(recorder, slot, ctx, started, ms, error));
+  throw error;
+}
+
+// ── Rules and guards ─────────────────────────────────────────────────────────────────────────────────────────
+
+function tracedRule(planned: PlannedHook, slot: Slot): PlannedHook {
+  const { fn, hook } = planned;
+  const look = RULE_ACTS[hook];
+  const ended: Ended = (recorder, _slot, ctx, started, ms, answer, before) => {
+    if (answer === undefined && before.result === ctx.result) return answer;
+    return look(recorder, slot, ctx as never, started, ms, answer, before);
+  };
+  return {
+    ...planned,
+    fn: (subject: any, given?: any) => timed(slot, given ?? subject, fn, subject, given, ended),
+  };
+}
+
+/** Guards are asked at several points, and are the same one at each. */
+function tracedGuards(plan: ComposedPlan, slot: MakeSlot): ComposedPlan['guards'] {
+  const known = new Map<Guard, Guard>();
+  const traced = (planned: PlannedGuard): PlannedGuard => {
+    const { guard, name } = planned;
+    const made = known.get(guard) ?? tracedGuard(guard, slot(name, 'guard'));
+    known.set(guard, made);
+    return { ...planned, guard: made };
+  };
+  const points = Object.entries(plan.guards).map(([point, guards]) => [point, guards.map(traced)]);
+  return Object.fromEntries(points) as ComposedPlan['guards'];
+}
+
+function tracedGuard(guard: Guard, slot: Slot): Guard {
+  const measured =
+    (method: (...args: any[]) => unknown) =>
+    (subject: unknown, about: { readonly context: Context }): unknown => {
+      const recorder = recorderOf(about.context);
+      if (recorder.telling.asks) return method.call(guard, subject, about);
+      const started = recorder.now();
+      const over = (): void => recorder.judged(slot, recorder.now() - started);
+      let answer: unknown;
+      try {
+        answer = method.call(guard, subject, about);
+      } catch (error) {
+        over();
+        throw error;
+      }
+      if (!isThenable(answer)) {
+        over();
+        return answer;
+      }
+      return (answer as Promise<unknown>).then(
+        (verdict) => {
+          over();
+          return verdict;
+        },
+        (error) => {
+          over();
+          throw error;
+        },
+      );
+    };
+  const { find, judge } = guard;
+  return Object.create(guard, {
+    ...(find && { find: { value: measured(find), enumerable: true } }),
+    ...(judge && { judge: { value: measured(judge), enumerable: true } }),
+  });
+}

@@ -1,0 +1,128 @@
+/** A `wrapX` or `process` at work in a traced run: its own time, and what it does before, between and after its attempts. */
+
+import type { LayerContext } from '../context/context.js';
+import { isThenable } from '../lib/errors.js';
+import { NOTHING } from '../messages/messages.js';
+import { answered, failed, partsOf, wrote } from './acts.js';
+import type { Recorder, Slot } from './recorder.js';
+
+type Next = (override?: Record<string, unknown>) => Promise<unknown>;
+
+export class TracedWrap {
+  /** When it was called, and when its own work last began. */
+  private readonly started: number;
+  private since: number;
+  /** Its own time, and how much of it no record has told yet. */
+  private own = 0;
+  private untold = 0;
+  private inside = 0;
+  private attempts = 0;
+  /** What the last attempt came to. */
+  private lastResult: unknown = undefined;
+  private lastError: unknown = undefined;
+  private errors: readonly unknown[] = NOTHING;
+  private readonly parts: unknown;
+
+  constructor(
+    private readonly recorder: Recorder,
+    private readonly slot: Slot,
+    private readonly ctx: LayerContext,
+  ) {
+    this.parts = partsOf(ctx);
+    this.started = recorder.now();
+    this.since = this.started;
+  }
+
+  run(wrap: (ctx: any, next: Next) => unknown, next: Next): unknown {
+    let returned: unknown;
+    try {
+      returned = wrap(this.ctx, (override) => this.goIn(next, override));
+    } catch (error) {
+      return this.threw(error);
+    }
+    if (!isThenable(returned)) return this.over(returned);
+    const over = (result: unknown): unknown => this.over(result);
+    const threw = (error: unknown): never => this.threw(error);
+    if (!(returned instanceof Promise)) return returned.then(over, threw);
+    // The very promise goes on: one step later, an attempt that nobody awaited might have settled unnoticed.
+    returned.then(over, threw).catch(() => {});
+    return returned;
+  }
+
+  private goIn(next: Next, override: Record<string, unknown> | undefined): Promise<unknown> {
+    this.pause();
+    this.inside++;
+    this.attempts++;
+    this.recorder.quietly(() => this.tellEntry(override));
+    const work = next(override);
+    work.then(
+      (result) => this.comeOut(result, undefined),
+      (error) => {
+        this.errors = [...this.errors, error];
+        this.comeOut(undefined, error);
+      },
+    );
+    return work;
+  }
+
+  private tellEntry(override: Record<string, unknown> | undefined): void {
+    const { recorder, slot, ctx, attempts } = this;
+    if (attempts > 1) {
+      const error = this.lastError;
+      const why = error === undefined ? {} : { error: recorder.telling.error(error, ctx) };
+      recorder.add(slot, 'retried', ctx, this.since, this.told(), { ...why, attempt: attempts });
+    }
+    const parts = overridden(partsOf(ctx), override);
+    if (parts !== this.parts)
+      wrote(recorder, slot, ctx, this.started, this.told(), this.parts, parts, attempts);
+  }
+
+  private comeOut(result: unknown, error: unknown): void {
+    this.lastResult = result;
+    this.lastError = error;
+    if (--this.inside === 0) this.since = this.recorder.now();
+  }
+
+  /** Its own work waits while an attempt is under way. */
+  private pause(): void {
+    const now = this.recorder.now();
+    if (this.inside > 0) return;
+    const ms = now - this.since;
+    this.own += ms;
+    this.untold += ms;
+  }
+
+  private told(): number {
+    const ms = this.untold;
+    this.untold = 0;
+    return ms;
+  }
+
+  private over(returned: unknown): unknown {
+    this.pause();
+    const { recorder, slot, ctx, lastResult } = this;
+    recorder.spent(slot, this.own);
+    const result = returned ?? ctx.result;
+    if (result !== lastResult && result !== undefined)
+      recorder.quietly(() => answered(recorder, slot, ctx, this.started, this.told(), lastResult, result));
+    return returned;
+  }
+
+  private threw(error: unknown): never {
+    const { recorder, slot, ctx } = this;
+    this.pause();
+    recorder.spent(slot, this.own);
+    // What came through `next()` is nothing it did.
+    if (!this.errors.includes(error))
+      recorder.quietly(() => failed(recorder, slot, ctx, this.started, this.told(), error));
+    throw error;
+  }
+}
+
+/** The parts of the call as `next(override)` hands them in. Arguments given there are raw input again. */
+function overridden(parts: unknown, override: Record<string, unknown> | undefined): unknown {
+  const given = Object.entries(override ?? {}).filter(([, value]) => value !== undefined);
+  if (given.length === 0) return parts;
+  const { args } = Object.fromEntries(given);
+  return { ...(parts as object), ...Object.fromEntries(given), ...(args !== undefined && { raw: args }) };
+}
