@@ -114,6 +114,52 @@ describe('postgresStore', () => {
     await store.close?.();
   });
 
+  it('works beside a process of the first release, on the same session and on its tables', async () => {
+    const schema = `beside_${Date.now()}`;
+    const client = new pg.Client({ connectionString });
+    await client.connect();
+    const sql = (name: string) =>
+      fs
+        .readFileSync(path.join(import.meta.dirname, 'fixtures', name), 'utf8')
+        .replaceAll('fixture_schema', schema);
+    // Only its tables: the rows in there have numbers that the server doesn't know it has given out.
+    await client.query(sql('v1.sql').split('SET search_path')[0]!);
+    /** What that release does to append, by the statement it has. */
+    const appendOld = async (id: string, seq: number, entries: readonly NewEntry[]): Promise<boolean> => {
+      const values = [id, seq, entries.length, JSON.stringify(entries), 7, 7, false, null, null, null];
+      return (
+        (
+          await client.query(
+            sql('v1-append.sql'),
+            values.map((value) => [value]),
+          )
+        ).rows.length === 1
+      );
+    };
+    const strict = open({ schema, setup: false });
+    await expect(strict.head('s')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      data: { missing: 'snapshots' },
+    });
+    const store = open({ schema });
+    expect(await store.append('s', 0, [text('a')])).toBe(1);
+    expect(await appendOld('s', 1, [text('b')])).toBe(true);
+    expect(await store.append('s', 2, [text('c')], { seq: 2, state: 'of two' })).toBe(3);
+    expect(await appendOld('s', 3, [text('d')])).toBe(true);
+    expect(await appendOld('s', 3, [text('late')])).toBe(false);
+    await expect(store.append('s', 3, [text('late')])).rejects.toMatchObject({ code: 'SESSION_CONFLICT' });
+    const { snapshot, entries } = await store.tail!('s');
+    expect([snapshot?.seq, entries.map(({ seq }) => seq)]).toEqual([2, [3, 4]]);
+    expect(await strict.head('s')).toBe(4);
+    // That release looks at the version when it starts, and deletes by the session's row.
+    expect((await client.query(`SELECT version FROM ${schema}.meta`)).rows).toEqual([{ version: 1 }]);
+    await client.query(`DELETE FROM ${schema}.sessions WHERE id = ANY($1)`, [['s']]);
+    expect((await client.query(`SELECT * FROM ${schema}.snapshots`)).rows).toEqual([]);
+    expect(await store.tail!('s')).toEqual({ entries: [] });
+    await client.end();
+    await Promise.all([store.close?.(), strict.close?.()]);
+  });
+
   it('sets up a new schema from several handles at once', async () => {
     const schema = `schema_${Date.now()}`;
     const stores = Array.from({ length: 8 }, () => open({ schema, maxConnections: 1 }));

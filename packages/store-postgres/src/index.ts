@@ -15,8 +15,10 @@ import {
   type NewEntry,
   parseEntries,
   type SessionInfo,
+  type Snapshot,
   type Store,
   sessionConflict,
+  type Tail,
   takenBy,
 } from 'allium/stores/kit';
 import { Batches } from './batches.js';
@@ -121,14 +123,19 @@ class PostgresStore implements Store {
     });
   }
 
-  async append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Promise<number> {
+  async append(
+    sessionId: string,
+    expectedSeq: number,
+    entries: readonly NewEntry[],
+    snapshot?: Snapshot,
+  ): Promise<number> {
     checkStorable('sessionId', sessionId);
     const head = entries.length === 0 ? await this.head(sessionId) : undefined;
     if (head === expectedSeq) return head;
     if (head === undefined) {
       const run = firstRun(entries);
       if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
-      if (await this.#appends.ask({ sessionId, expectedSeq, entries, run }))
+      if (await this.#appends.ask({ sessionId, expectedSeq, entries, run, snapshot }))
         return expectedSeq + entries.length;
     }
     throw sessionConflict(sessionId, expectedSeq, head ?? (await this.head(sessionId)));
@@ -149,6 +156,8 @@ class PostgresStore implements Store {
       taken.map((items) => items?.cursor ?? null),
       // A list of lists would have to be a rectangle.
       taken.map((items) => items && `{${items.waits.join()}}`),
+      batch.map(({ snapshot }) => snapshot?.seq ?? null),
+      batch.map(({ snapshot }) => snapshot?.state ?? null),
     ]);
     const done = new Set((rows as { nr: string }[]).map(({ nr }) => Number(nr)));
     return batch.map((_, i) => done.has(i + 1));
@@ -158,6 +167,28 @@ class PostgresStore implements Store {
     checkStorable('sessionId', sessionId);
     await this.#prepared();
     return this.#entries(this.#pool, sessionId, fromSeq);
+  }
+
+  async tail(sessionId: string): Promise<Tail> {
+    checkStorable('sessionId', sessionId);
+    const s = this.#schema;
+    const { rows } = await this.#named(
+      'allium_tail',
+      `WITH found AS (
+         SELECT t.key, p.seq, p.state FROM ${s}.sessions t LEFT JOIN ${s}.snapshots p ON p.session = t.key AND p.seq <= t.seq WHERE t.id = $1
+       ) SELECT 0 AS seq, f.seq AS snapshot, f.state AS text FROM found f WHERE f.seq IS NOT NULL
+       UNION ALL SELECT a.seq, NULL, a.entries FROM found f JOIN ${s}.appends a ON a.session = f.key
+       WHERE a.seq >= coalesce((SELECT max(seq) FROM ${s}.appends WHERE session = f.key AND seq <= f.seq + 1), 0)
+       ORDER BY seq`,
+      [sessionId],
+    );
+    const [first, ...rest] = rows as readonly TailRow[];
+    const covered = first?.snapshot ?? undefined;
+    const appends = covered === undefined ? (rows as readonly TailRow[]) : rest;
+    const entries = appends
+      .flatMap(({ seq, text }) => parseEntries(text, seq, sessionId))
+      .filter(({ seq }) => covered === undefined || seq > covered);
+    return covered === undefined ? { entries } : { snapshot: { seq: covered, state: first!.text }, entries };
   }
 
   async head(sessionId: string): Promise<number> {
@@ -179,7 +210,8 @@ class PostgresStore implements Store {
     if (since !== undefined) where.push(`updated_at >= ${value(since)}`);
     if (after !== undefined) {
       const at = value(after.updatedAt);
-      where.push(`(updated_at < ${at} OR (updated_at = ${at} AND id > ${value(after.sessionId)}))`);
+      // The first half is for the index, which then begins there: an OR alone would have every page before it read again.
+      where.push(`updated_at <= ${at} AND (updated_at < ${at} OR id > ${value(after.sessionId)})`);
     }
     const { rows } = await this.#query(
       `SELECT id, tenant, seq, created_at, updated_at FROM ${this.#schema}.sessions
@@ -340,6 +372,7 @@ interface Append {
   readonly expectedSeq: number;
   readonly entries: readonly NewEntry[];
   readonly run: ReturnType<typeof firstRun>;
+  readonly snapshot: Snapshot | undefined;
 }
 
 interface InboxRow {
@@ -347,6 +380,13 @@ interface InboxRow {
   readonly n: number;
   readonly item: string;
   readonly session: string;
+}
+
+/** An append, or the snapshot. */
+interface TailRow {
+  readonly seq: number;
+  readonly snapshot: number | null;
+  readonly text: string;
 }
 
 interface SessionRow {

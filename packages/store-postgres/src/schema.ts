@@ -7,6 +7,9 @@ export const SCHEMA_VERSION = 1;
 /**
  * One row per append. Entries are `text`, not `jsonb`: they come back exactly as they went in, and `jsonb` refuses the
  * NUL characters and lone surrogates that tool results sometimes have. Ids compare as bytes, on every server alike.
+ *
+ * Whatever is added here must leave processes of earlier releases working on the same tables: new tables, or columns with a
+ * default, and no new version. A new version is for a change that they must not overlook.
  */
 export const tables = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS ${schema};
@@ -35,6 +38,11 @@ export const tables = (schema: string): string => `
     item text NOT NULL,
     PRIMARY KEY (session, n)
   );
+  CREATE TABLE IF NOT EXISTS ${schema}.snapshots (
+    session bigint PRIMARY KEY REFERENCES ${schema}.sessions ON DELETE CASCADE,
+    seq integer NOT NULL,
+    state text NOT NULL
+  );
   INSERT INTO ${schema}.meta SELECT ${SCHEMA_VERSION} WHERE NOT EXISTS (SELECT 1 FROM ${schema}.meta);
 `;
 
@@ -46,9 +54,17 @@ export async function setUp(client: PostgresClient, schema: string): Promise<voi
 }
 
 export async function checkVersion(client: PostgresClient, schema: string): Promise<void> {
-  const { rows } = await client.query(`SELECT version FROM ${schema}.meta`);
-  const version = (rows[0] as { version?: number } | undefined)?.version;
-  if (version === SCHEMA_VERSION) return;
+  const { rows } = await client.query(
+    `SELECT version, to_regclass('${schema}.snapshots') IS NOT NULL AS whole FROM ${schema}.meta`,
+  );
+  const { version, whole } = (rows[0] ?? {}) as { readonly version?: number; readonly whole?: boolean };
+  if (version === SCHEMA_VERSION && whole) return;
+  if (version === SCHEMA_VERSION)
+    throw new AlliumError(
+      'STORE_FAILED',
+      `The schema ${schema} has the tables of an earlier release and lacks \`snapshots\`. Open the store once with \`setup: true\`, as a user who may create tables. Processes of that release can go on meanwhile.`,
+      { data: { schema, missing: 'snapshots' } },
+    );
   throw new AlliumError(
     'SESSION_CORRUPT',
     `The schema ${schema} has version ${version} of the tables of this store; this release reads version ${SCHEMA_VERSION}. It was made by a newer release: update this one.`,

@@ -7,8 +7,10 @@
 export const appendAll = (s: string): string => `
   WITH given AS (
     SELECT * FROM unnest($1::text[], $2::integer[], $3::integer[], $4::text[], $5::double precision[], $6::double precision[],
-      $7::boolean[], $8::text[], $9::double precision[], $10::text[])
-    WITH ORDINALITY AS g (id, expected, count, entries, first_at, last_at, starts, tenant, cursor, waits, nr)
+      $7::boolean[], $8::text[], $9::double precision[], $10::text[],
+      $11::integer[], $12::text[])
+    WITH ORDINALITY AS g (id, expected, count, entries, first_at, last_at, starts, tenant, cursor, waits,
+      snapshot_seq, snapshot, nr)
   ), made AS (
     INSERT INTO ${s}.sessions AS t (id, seq, created_at, updated_at, started, tenant)
     SELECT id, count, first_at, last_at, starts, tenant FROM given WHERE expected = 0
@@ -27,4 +29,9 @@ export const appendAll = (s: string): string => `
   ), written AS (
     INSERT INTO ${s}.appends (session, seq, entries)
     SELECT d.key, g.expected + 1, g.entries FROM done d JOIN given g ON g.nr = d.nr
+  ), kept AS (
+    INSERT INTO ${s}.snapshots (session, seq, state)
+    SELECT d.key, g.snapshot_seq, g.snapshot FROM done d JOIN given g ON g.nr = d.nr
+    WHERE g.snapshot_seq <= g.expected + g.count
+    ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, state = excluded.state
   ) SELECT nr FROM done`;

@@ -15,12 +15,14 @@ import {
   parentOf,
   parseEntries,
   type SessionInfo,
+  type Snapshot,
   type Store,
   sessionConflict,
+  type Tail,
   takenBy,
 } from 'allium/stores/kit';
 import { Redis } from 'ioredis';
-import { APPEND, DELETE, FORGET, FORGOTTEN, HEAD, LIST, POST, READ, TAKE } from './scripts.js';
+import { APPEND, DELETE, FORGET, FORGOTTEN, HEAD, LIST, POST, READ, TAIL, TAKE } from './scripts.js';
 
 /** The part of a client that the store uses: that of `ioredis`, single or cluster, has it. */
 export interface RedisClient {
@@ -78,10 +80,17 @@ class RedisStore implements Store {
     this.#base = `{${prefix}}:`;
   }
 
-  async append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): Promise<number> {
+  async append(
+    sessionId: string,
+    expectedSeq: number,
+    entries: readonly NewEntry[],
+    snapshot?: Snapshot,
+  ): Promise<number> {
     checkStorable('sessionId', sessionId);
     const head =
-      entries.length === 0 ? await this.head(sessionId) : await this.#append(sessionId, expectedSeq, entries);
+      entries.length === 0
+        ? await this.head(sessionId)
+        : await this.#append(sessionId, expectedSeq, entries, { snapshot });
     if (head !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, head);
     const taken = takenBy(entries);
     if (taken) await this.#run(FORGET, [sessionId, String(taken.cursor), ...taken.waits.map(String)]);
@@ -93,7 +102,7 @@ class RedisStore implements Store {
     sessionId: string,
     expectedSeq: number,
     entries: readonly NewEntry[],
-    forkOf?: string,
+    { forkOf, snapshot }: { readonly forkOf?: string; readonly snapshot?: Snapshot | undefined },
   ): Promise<number> {
     const run = firstRun(entries);
     if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
@@ -106,6 +115,8 @@ class RedisStore implements Store {
       optional(run?.tenant),
       optional(forkOf),
       optional(parentOf(sessionId)),
+      snapshot === undefined ? '' : String(snapshot.seq),
+      snapshot?.state ?? '',
       ...entries.map((entry) => JSON.stringify(entry)),
     ]);
     return head as number;
@@ -116,6 +127,13 @@ class RedisStore implements Store {
     const from = Math.max(1, fromSeq);
     const entries = (await this.#run(READ, [sessionId, String(from)])) as string[];
     return entries.flatMap((json, i) => parseEntries(`[${json}]`, from + i, sessionId));
+  }
+
+  async tail(sessionId: string): Promise<Tail> {
+    checkStorable('sessionId', sessionId);
+    const [seq, state, rest] = (await this.#run(TAIL, [sessionId])) as [number, string, string[]];
+    const entries = rest.flatMap((json, i) => parseEntries(`[${json}]`, seq + 1 + i, sessionId));
+    return seq === 0 ? { entries } : { snapshot: { seq, state }, entries };
   }
 
   async head(sessionId: string): Promise<number> {
@@ -157,7 +175,7 @@ class RedisStore implements Store {
     const entries = await this.read(sessionId, 1);
     checkFork(sessionId, seq, entries.length, newId, await this.head(newId));
     const copied = entries.slice(0, seq).map(({ seq: _, ...entry }) => entry);
-    const head = await this.#append(newId, 0, copied, sessionId);
+    const head = await this.#append(newId, 0, copied, { forkOf: sessionId });
     if (head !== 0) throw sessionConflict(newId, 0, head);
   }
 

@@ -2,8 +2,8 @@
 
 /**
  * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node, where one script can reach
- * them. `j:` journal, a list of entries; `s:` what `list` tells; `i:` inbox, a list; `c:` sessions of its sub-agents, a
- * set; `all` and `t:` sessions by time.
+ * them. `j:` journal, a list of entries; `s:` what `list` tells, and the newest snapshot; `i:` inbox, a list; `c:` sessions of
+ * its sub-agents, a set; `all` and `t:` sessions by time.
  * The number of an item is told by its place: the last one has the number `posted`.
  */
 const NAMES = `
@@ -12,9 +12,10 @@ local journal, info, inbox = base .. 'j:' .. id, base .. 's:' .. id, base .. 'i:
 `;
 
 /**
- * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, parent?, entries…` → the head before it. The
- * caller compares that with what it expected. The journal is written last: should anything before it fail, the session
- * is as long as it was.
+ * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, parent?, seq of a snapshot or '', its state,
+ * entries…` → the head before it. The caller compares that with what it expected. The journal is written last: should
+ * anything before it fail, the session is as long as it was. Only the snapshot comes after it, since it may be lost but must
+ * not be of entries that are not there.
  */
 export const APPEND = `${NAMES}
 local head = redis.call('LLEN', journal)
@@ -34,14 +35,24 @@ end
 redis.call('ZADD', base .. 'all', ARGV[4], id)
 local tenant = redis.call('HGET', info, 'tenant')
 if tenant then redis.call('ZADD', base .. 't:' .. tenant, ARGV[4], id) end
-for i = 9, #ARGV, 1000 do
+for i = 11, #ARGV, 1000 do
   redis.call('RPUSH', journal, unpack(ARGV, i, math.min(i + 999, #ARGV)))
+end
+if ARGV[9] ~= '' and tonumber(ARGV[9]) <= head + #ARGV - 10 then
+  redis.pcall('HSET', info, 'snapshot', ARGV[9], 'state', ARGV[10])
 end
 return head`;
 
 /** `id, fromSeq` → the entries. */
 export const READ = `${NAMES}
 return redis.call('LRANGE', journal, ARGV[2] - 1, -1)`;
+
+/** `id` → seq of the newest snapshot or 0, its state, and the entries after it. One that is ahead of them does not count. */
+export const TAIL = `${NAMES}
+local known = redis.call('HMGET', info, 'snapshot', 'state')
+local seq = tonumber(known[1] or 0)
+if seq > redis.call('LLEN', journal) then seq = 0 end
+return { seq, known[2] or '', redis.call('LRANGE', journal, seq, -1) }`;
 
 /** `id` → the head. */
 export const HEAD = `${NAMES}

@@ -163,7 +163,7 @@ describe('fileStore, a process that dies in the middle of a write while another 
       .spyOn(fs, 'writeSync')
       .mockImplementationOnce(((fd: number, line: string) =>
         write(fd, line.slice(0, 30))) as typeof fs.writeSync);
-    expect(() => store.append('s', 1, [text('b')])).toThrow('Only 30 bytes of a line were written');
+    expect(() => store.append('s', 1, [text('b')])).toThrow('Only 30 bytes of an entry were written');
     full.mockRestore();
     expect(store.append('s', 1, [text('c')])).toBe(2);
     expect(ids(fileStore({ dir }))).toEqual(['a', 'c']);
@@ -261,7 +261,7 @@ describe('fileStore, bad input', () => {
       `${line.slice(0, 60)} `,
       '',
       line.slice(0, 60),
-      line.replace(/"e":.*/, '"e":[]}'),
+      line.replace(/"s":.*/, '"s":[]}'),
       `${line.slice(0, -1)} `,
       `${line}${line}`,
     ])

@@ -9,7 +9,9 @@ import {
   type ListOptions,
   type NewEntry,
   type SessionInfo,
+  type Snapshot,
   sessionConflict,
+  type Tail,
 } from '../../index.js';
 import { checkKeys, invalidOption } from '../../kit/index.js';
 import {
@@ -23,7 +25,7 @@ import {
   takenBy,
 } from '../kit/index.js';
 import { fileName, isHashed, readable } from './file-name.js';
-import { appendLine, DELETED_LINE, entriesOf, infoOf, postLine, takenLine } from './journal-file.js';
+import { appendLine, DELETED_LINE, infoOf, postLine, SNAPSHOT_BEGINS, takenLine } from './journal-file.js';
 import { openPlain, SessionFile } from './session-file.js';
 
 export interface FileStoreOptions {
@@ -84,7 +86,7 @@ class FileStore implements SyncStore {
     this.#fsync = fsync;
   }
 
-  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[], snapshot?: Snapshot): number {
     let file = this.#files.get(sessionId);
     // What is known is not looked up again: if it has become wrong, the write itself brings it to light.
     if (!file?.awake || file.state.head !== expectedSeq || entries.length === 0) {
@@ -100,9 +102,19 @@ class FileStore implements SyncStore {
       this.#writer,
       expectedSeq === 0 ? { id: sessionId } : undefined,
     );
-    const there = this.#write(sessionId, file, expectedSeq, entries.length, line, this.#syncs(entries));
+    // Before the entries, in the same write: whoever finds the snapshot finds them behind it.
+    const before =
+      snapshot && snapshot.seq <= expectedSeq + entries.length ? file.snapshotLine(snapshot, line) : '';
+    const there = this.#write(
+      sessionId,
+      file,
+      expectedSeq,
+      entries.length,
+      before + line,
+      this.#syncs(entries),
+    );
     // What was deleted may have been made again: the file of today decides.
-    if (!there) return this.append(sessionId, expectedSeq, entries);
+    if (!there) return this.append(sessionId, expectedSeq, entries, snapshot);
     const taken = takenBy(entries);
     if (taken) this.#wipe(file, (n) => n <= taken.cursor && !taken.waits.includes(n));
     return expectedSeq + entries.length;
@@ -110,7 +122,15 @@ class FileStore implements SyncStore {
 
   read(sessionId: string, fromSeq: number): readonly Entry[] {
     const file = this.#current(sessionId);
-    return file === undefined || file.state.head < fromSeq ? [] : entriesOf(file.bytes(), fromSeq, file.path);
+    return file === undefined || file.state.head < fromSeq ? [] : file.entries(fromSeq);
+  }
+
+  tail(sessionId: string): Tail {
+    const file = this.#current(sessionId);
+    const snapshot = file?.snapshot();
+    if (!file) return { entries: [] };
+    if (!snapshot || snapshot.seq > file.state.head) return { entries: file.entries(1) };
+    return { snapshot, entries: file.entries(snapshot.seq + 1) };
   }
 
   head(sessionId: string): number {
@@ -140,7 +160,7 @@ class FileStore implements SyncStore {
 
   fork(sessionId: string, seq: number, newId: string): void {
     const source = this.#current(sessionId);
-    const copied = source === undefined ? [] : entriesOf(source.bytes(), 1, source.path);
+    const copied = source?.entries(1) ?? [];
     const posted = source?.state.posted ?? 0;
     const target = this.#current(newId);
     checkFork(sessionId, seq, copied.length, newId, target?.state.head ?? 0);
@@ -228,8 +248,8 @@ class FileStore implements SyncStore {
     line: string,
     sync: boolean,
   ): boolean {
-    // The first line of a session says more than its entries (see `JournalState`), so it is read back.
-    if (file.append(line, expectedSeq > 0)) {
+    // The first line of a session and a snapshot say more than their entries (see `JournalState`), so they are read back.
+    if (file.append(line, expectedSeq > 0 && !line.startsWith(SNAPSHOT_BEGINS, 1))) {
       file.state.head += count;
     } else {
       const won = file.refresh(this.#writer, expectedSeq + 1);

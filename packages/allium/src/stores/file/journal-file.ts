@@ -2,16 +2,30 @@
 
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
-import { AlliumError, type Entry, type InboxItem, type SessionInfo } from '../../index.js';
+import {
+  AlliumError,
+  type Entry,
+  type InboxItem,
+  type NewEntry,
+  type SessionInfo,
+  type Snapshot,
+} from '../../index.js';
 import { deepFreeze, describeValue } from '../../kit/index.js';
+import { type AppendLine, countIn, entriesIn, entriesText } from './entry-text.js';
 import { idOfDamaged, isFileName } from './file-name.js';
 
 /**
  * The lines:
  *
- * - `{"seq":3,"n":2,"w":"x7k2p9","e":[…]}`: an append of 2 entries, the first being number 3, by the handle `w`. One
- *   append is one line, so a write that was cut short leaves either all of its entries or none. The line with number 1
- *   has the session's `id`; that of a fork also says after which number its `inbox` begins.
+ * - `{"seq":3,"n":2,"w":"x7k2p9","v":2,"at":…,"run":"…","s":[…]}`: an append of 2 entries, the first being number 3, by the
+ *   handle `w`. How the entries are written is in entry-text.ts; earlier code wrote them as they are, as `e`. One append
+ *   is one line, so a write that was cut short leaves either all of its entries or none. The line with number 1 has the
+ *   session's `id`; that of a fork also says after which number its `inbox` begins.
+ * - `{"snap":3,"at":812,"head":2,"of":"1c291ca3","posted":1,"items":[[1,700,780]],"state":"…"}`: a snapshot of the session
+ *   at entry 3, and what reading the file up to this line comes to: the last entry, how many items were posted, and where
+ *   those that wait are. Reading may begin here, if the line is `at` the place it names: otherwise another handle wrote
+ *   something first. `of` is the checksum of the append it comes with: if that was cut short, other entries may have its
+ *   numbers now, and the snapshot is of entries that never were.
  * - `{"post":…}`: an item of the inbox; its number is the count of such lines before it, plus one.
  * - `{"post":0 …}`: the same, once somebody took it over: the item is written over, so that nothing is left on the disk of
  *   what guards took out of it. The only lines that are ever changed.
@@ -32,7 +46,7 @@ const CLOSE = ' \n';
 
 export function appendLine(
   seq: number,
-  entries: readonly unknown[],
+  entries: readonly NewEntry[],
   writer: string,
   first?: { id: string; inbox?: number },
 ): string {
@@ -40,7 +54,7 @@ export function appendLine(
     first === undefined
       ? ''
       : `,"id":${JSON.stringify(first.id)}${first.inbox ? `,"inbox":${first.inbox}` : ''}`;
-  return checked(`{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},"e":${JSON.stringify(entries)}`);
+  return checked(`{"seq":${seq},"n":${entries.length},"w":"${writer}"${more},${entriesText(entries)}`);
 }
 
 export const postLine = (item: InboxItem): string => checked(`{"post":${JSON.stringify(item)}`);
@@ -50,6 +64,37 @@ const WIPED = '{"post":0';
 
 export const takenLine = (after: number): string => checked(`{"taken":${after}`);
 export const DELETED_LINE = checked('{"deleted":true');
+
+/**
+ * A line with a snapshot, for the place `at` in the file, before the append `line` that it comes with. Nothing while taken
+ * items are still to be written over.
+ */
+export function snapshotLine(
+  { seq, state }: Snapshot,
+  at: number,
+  known: JournalState,
+  line: string,
+): string {
+  const { head, posted, places, items } = known;
+  if (places.size !== items.length) return '';
+  const waiting = JSON.stringify([...places].map(([n, place]) => [n, ...place]));
+  return checked(
+    `{"snap":${seq},"at":${at + CLOSE.length},"head":${head},"of":"${line.slice(-11, -3)}","posted":${posted},"items":${waiting},"state":${JSON.stringify(state)}`,
+  );
+}
+
+interface SnapshotLine {
+  readonly snap: number;
+  readonly at: number;
+  readonly head: number;
+  readonly of: string;
+  readonly posted: number;
+  readonly items: readonly (readonly [n: number, start: number, end: number])[];
+  readonly state: string;
+}
+
+/** What a line with a snapshot begins with, behind the one before it. */
+export const SNAPSHOT_BEGINS = '\n{"snap":';
 
 /** A whole line of an object that lacks its end. */
 function checked(object: string): string {
@@ -86,6 +131,8 @@ export class JournalState {
   items: { readonly n: number; readonly item: InboxItem }[] = [];
   /** Where the line of each of these items is in the file. */
   readonly places = new Map<number, readonly [start: number, end: number]>();
+  /** Where the line of the newest snapshot begins. */
+  snapshotAt: number | undefined;
   /** Where the bytes that are being taken in begin. */
   private base = 0;
   /** From here on every line has a checksum. */
@@ -107,6 +154,36 @@ export class JournalState {
       this.line(bytes, start, end, file, counts);
     }
     return start;
+  }
+
+  /**
+   * What reading a file comes to up to the snapshot line at the beginning of `bytes`, which are from place `at` on. Nothing
+   * if it is not whole, or not where it should be. `item` reads the line of an item, or nothing if it was written over.
+   */
+  static upTo(
+    bytes: Buffer,
+    at: number,
+    file: string,
+    item: (start: number, end: number) => Buffer,
+  ): JournalState | undefined {
+    const end = bytes.indexOf(NEWLINE);
+    if (end < 0 || closed(bytes, 0, end)) return undefined;
+    const state = new JournalState();
+    state.checked = true;
+    state.verify(bytes, 0, end, file);
+    const line = parse(bytes, 0, end, file) as SnapshotLine;
+    if (line.at !== at) return undefined;
+    state.head = line.head;
+    state.posted = line.posted;
+    for (const [n, start, stop] of line.items) {
+      const text = item(start, stop);
+      if (isWiped(text, 0, text.length)) continue;
+      state.verify(text, 0, text.length, file);
+      const { post } = parse(text, 0, text.length, file) as { post: InboxItem };
+      state.items.push(deepFreeze({ n, item: post }));
+      state.places.set(n, [start, stop]);
+    }
+    return state;
   }
 
   private verify(bytes: Buffer, start: number, end: number, file: string): void {
@@ -136,6 +213,9 @@ export class JournalState {
       if (seq === 1) this.shiftInbox(bytes, start, end, file);
       this.head += count;
       counts?.({ seq, count, writer: append[3]!, start, end });
+    } else if (beginning.startsWith('{"snap":')) {
+      const { at, head } = parse(bytes, start, end, file) as SnapshotLine;
+      if (at === this.base + start && head === this.head) this.snapshotAt = at;
     } else if (beginning.startsWith(WIPED)) {
       this.posted++;
     } else if (beginning.startsWith('{"post":')) {
@@ -164,17 +244,39 @@ export class JournalState {
   }
 }
 
-/** The entries of a file with `seq >= fromSeq`. */
-export function entriesOf(bytes: Buffer, fromSeq: number, file: string): Entry[] {
+/** The entries of a file with `seq >= fromSeq`. `bytes` begin where `state` ends. */
+export function entriesOf(
+  bytes: Buffer,
+  fromSeq: number,
+  file: string,
+  state: JournalState = new JournalState(),
+): Entry[] {
   const entries: Entry[] = [];
-  new JournalState().take(bytes, file, (place) => {
+  state.take(bytes, file, (place) => {
     const { seq, count } = place;
     if (seq + count <= fromSeq) return;
-    const { e } = parseAppend(bytes, place, file);
-    for (let i = Math.max(0, fromSeq - seq); i < e.length; i++)
-      entries.push({ ...e[i], seq: seq + i } as Entry);
+    const found = entriesIn(parseAppend(bytes, place, file));
+    for (let i = Math.max(0, fromSeq - seq); i < found.length; i++)
+      entries.push(Object.assign(found[i]!, { seq: seq + i }) as Entry);
   });
   return entries;
+}
+
+/** The snapshot in the line that `bytes` begin with, unless it is of entries that were never written. */
+export function snapshotIn(bytes: Buffer, file: string): Snapshot | undefined {
+  const { snap, head, of, state } = parse(bytes, 0, bytes.indexOf(NEWLINE), file) as SnapshotLine;
+  return snap <= head || checksumOf(bytes, head + 1) === of ? { seq: snap, state } : undefined;
+}
+
+/** The checksum of the append with that number, if it is there. */
+function checksumOf(bytes: Buffer, seq: number): string | undefined {
+  const begins = `\n{"seq":${seq},`;
+  for (let at = bytes.indexOf(begins); at >= 0; at = bytes.indexOf(begins, at + 1)) {
+    const end = bytes.indexOf(NEWLINE, at + 1);
+    if (end < 0) return undefined;
+    if (!closed(bytes, at + 1, end)) return bytes.toString('latin1', end - 10, end - 2);
+  }
+  return undefined;
 }
 
 /**
@@ -184,7 +286,7 @@ export function entriesOf(bytes: Buffer, fromSeq: number, file: string): Entry[]
  */
 export function infoOf(bytes: Buffer, file: string, changedAt: number): SessionInfo | undefined {
   let first: AppendLine | undefined;
-  let run: Entry | undefined;
+  let run: NewEntry | undefined;
   let last: AppendPlace | undefined;
   const whole = unlessDamaged(() =>
     new JournalState().take(bytes, file, (place) => {
@@ -192,20 +294,20 @@ export function infoOf(bytes: Buffer, file: string, changedAt: number): SessionI
       if (first !== undefined && run !== undefined) return;
       const line = parseAppend(bytes, place, file);
       first ??= line;
-      run = line.e.find(({ type }) => type === 'run_start');
+      run = entriesIn(line).find(({ type }) => type === 'run_start');
     }),
   );
   const name = path.basename(file, '.jsonl');
   if (whole === undefined ? !isFileName(name) : first === undefined) return undefined;
   const place: AppendPlace | undefined = first && last;
-  const e = (place && unlessDamaged(() => parseAppend(bytes, place, file))?.e) ?? first?.e;
+  const newest = (place && unlessDamaged(() => parseAppend(bytes, place, file))) ?? first;
   const tenant = run?.type === 'run_start' ? run.tenant : undefined;
   return Object.freeze({
     sessionId: first?.id ?? idOfDamaged(bytes, name),
     ...(tenant !== undefined && { tenant }),
     seq: place === undefined ? 0 : place.seq + place.count - 1,
-    createdAt: first?.e[0]?.at ?? changedAt,
-    updatedAt: e?.at(-1)?.at ?? changedAt,
+    createdAt: (first && entriesIn(first)[0]?.at) ?? changedAt,
+    updatedAt: (newest && entriesIn(newest).at(-1)?.at) ?? changedAt,
   });
 }
 
@@ -220,16 +322,10 @@ function closed(bytes: Buffer, start: number, end: number): boolean {
   return last !== BRACE && bytes.toString('latin1', Math.max(start, end - 5), end) === '#torn';
 }
 
-interface AppendLine {
-  /** In the line with number 1. */
-  readonly id: string;
-  readonly e: readonly Entry[];
-}
-
 function parseAppend(bytes: Buffer, { seq, count, start, end }: AppendPlace, file: string): AppendLine {
   const line = parse(bytes, start, end, file) as AppendLine;
   // Entries that were taken out of a line by hand must not be missing unnoticed.
-  if (line.e?.length !== count)
+  if (countIn(line) !== count)
     throw corrupt(file, `the line of entry ${seq} does not have the ${count} entries it should`);
   return line;
 }

@@ -1,9 +1,17 @@
 /** One session's file, open or at rest, and how far it has been read. */
 
 import fs from 'node:fs';
-import { AlliumError } from '../../index.js';
+import { AlliumError, type Entry, type Snapshot } from '../../index.js';
 import { pathError } from '../kit/index.js';
-import { type AppendPlace, JournalState, wipedLine } from './journal-file.js';
+import {
+  type AppendPlace,
+  entriesOf,
+  JournalState,
+  SNAPSHOT_BEGINS,
+  snapshotIn,
+  snapshotLine,
+  wipedLine,
+} from './journal-file.js';
 
 export class SessionFile {
   state = new JournalState();
@@ -30,7 +38,7 @@ export class SessionFile {
     if (written !== Buffer.byteLength(line)) {
       throw new AlliumError(
         'STORE_FAILED',
-        `Only ${written} bytes of a line were written to ${this.path}. Is the disk full? The line does not count.`,
+        `Only ${written} bytes of an entry were written to ${this.path}, so the entry does not count. Is the disk full?`,
         {
           data: { file: this.path, written },
         },
@@ -59,6 +67,7 @@ export class SessionFile {
     const end = fs.fstatSync(fd).size;
     let found = false;
     try {
+      if (this.#size === 0 && end > LONG) this.#begin(fd, end);
       const noted = ({ writer: by, seq: at }: AppendPlace): void => {
         found ||= by === writer && at === seq;
       };
@@ -73,13 +82,62 @@ export class SessionFile {
     return found;
   }
 
+  /** Begins to read a long file at its newest snapshot, if it has one. */
+  #begin(fd: number, end: number): void {
+    const item = (start: number, stop: number): Buffer => this.#bytes(fd, start, stop);
+    for (let to = end; to > 0; ) {
+      const from = Math.max(0, to - LONG);
+      const at = this.#bytes(fd, from, to).lastIndexOf(SNAPSHOT_BEGINS);
+      // What is looked for may lie across the border.
+      if (at < 0) to = from === 0 ? 0 : from + SNAPSHOT_BEGINS.length;
+      else {
+        const start = from + at + 1;
+        const state = JournalState.upTo(this.#bytes(fd, start, end), start, this.path, item);
+        if (state) {
+          this.state = state;
+          this.#size = start;
+          return;
+        }
+        to = start;
+      }
+    }
+  }
+
   get awake(): boolean {
     return this.#fd !== undefined;
   }
 
-  /** All complete lines, as of the last `refresh`. */
-  bytes(): Buffer {
-    return this.#bytes(this.#fd!, 0, this.#size);
+  /** All complete lines from a place on, as of the last `refresh`. */
+  bytes(from = 0): Buffer {
+    return this.#bytes(this.#fd!, from, this.#size);
+  }
+
+  /** The entries with `seq >= fromSeq`. */
+  entries(fromSeq: number): Entry[] {
+    const tail = this.#tail();
+    if (tail && fromSeq > tail.state.head) return entriesOf(tail.bytes, fromSeq, this.path, tail.state);
+    return entriesOf(this.bytes(), fromSeq, this.path);
+  }
+
+  /** The newest snapshot, if there is one. */
+  snapshot(): Snapshot | undefined {
+    const tail = this.#tail();
+    return tail && snapshotIn(tail.bytes, this.path);
+  }
+
+  /** What there is from the newest snapshot on, and the state that it begins with. */
+  #tail(): { readonly bytes: Buffer; readonly state: JournalState } | undefined {
+    const { snapshotAt } = this.state;
+    if (snapshotAt === undefined) return undefined;
+    const bytes = this.bytes(snapshotAt);
+    const item = (start: number, stop: number): Buffer => this.#bytes(this.#fd!, start, stop);
+    const state = JournalState.upTo(bytes, snapshotAt, this.path, item);
+    return state && { bytes, state };
+  }
+
+  /** A line with the snapshot for where the file ends now, before the append `line`. */
+  snapshotLine(snapshot: Snapshot, line: string): string {
+    return snapshotLine(snapshot, this.#end, this.state, line);
   }
 
   sync(): void {
@@ -153,6 +211,9 @@ export class SessionFile {
 
 const ONE = Buffer.alloc(1);
 
+/** Reading as many bytes as this is quick. */
+const LONG = 65_536;
+
 /**
  * Opens a file of the store, or nothing if it is not there. A link that somebody put in its place is not followed: it may
  * lead to any file of the user. Nor is anything else opened that is no plain file: a pipe would wait for ever.
@@ -177,7 +238,7 @@ export function openPlain(file: string, flags: number): number | undefined {
 function notPlain(file: string): AlliumError {
   return new AlliumError(
     'STORE_FAILED',
-    `${file} is a link, or something else that is not a plain file, so the store does not open it. It did not put it there: remove it.`,
+    `${file} is a link, or something else that is not a plain file, so the store does not open it. The store did not create it: remove it.`,
     { data: { file } },
   );
 }

@@ -8,8 +8,10 @@ export {
   type ListOptions,
   type NewEntry,
   type SessionInfo,
+  type Snapshot,
   type Store,
   sessionConflict,
+  type Tail,
 } from '../../index.js';
 export {
   checkKeys,
@@ -35,3 +37,4 @@ export {
   type SyncStore,
   takenBy,
 } from '../../kit/stores.js';
+export { type PruneOptions, prunable, pruneSession } from './prune.js';

@@ -111,6 +111,7 @@ it('has a fixture of the current version, with an entry of every type', async ()
     verdict: true,
     usage: true,
     active: true,
+    trace: true,
     inbox: true,
     rewind: true,
     run_end: true,

@@ -69,13 +69,39 @@ function builtIn(): Constructor | undefined {
 
 function libsql(load: (name: string) => unknown, who: string): Constructor {
   try {
-    return withLists(load('libsql') as Constructor);
+    return withLists(withoutReport(() => load('libsql')) as Constructor);
   } catch (cause) {
     throw new AlliumError(
       'MISSING_DEPENDENCY',
       `${who} needs Node 22.13 or later, which has SQLite built in, or the package libsql; this is Node ${process.version}. Run: npm install libsql`,
       { cause, data: { package: 'libsql' } },
     );
+  }
+}
+
+/**
+ * To find out whether this is glibc, the loader of `libsql` has Node write a whole diagnostic report, which takes as long
+ * as the rest of loading it. Where `ldd` says so it gets that answer at once, and would come to it anyway: it reads the
+ * same file afterwards. Elsewhere it finds out for itself.
+ */
+function withoutReport<T>(load: () => T): T {
+  const { report } = process;
+  if (!report || !hasGlibc()) return load();
+  const { getReport } = report;
+  report.getReport = () => ({ header: { glibcVersionRuntime: 'unknown' } });
+  try {
+    return load();
+  } finally {
+    report.getReport = getReport;
+  }
+}
+
+function hasGlibc(): boolean {
+  try {
+    const ldd = fs.readFileSync('/usr/bin/ldd', 'utf8');
+    return ldd.includes('GLIBC') && !ldd.includes('musl');
+  } catch {
+    return false;
   }
 }
 

@@ -135,6 +135,28 @@ describe('sqliteStore', () => {
     );
   });
 
+  // Of which libc this is, `ldd` knows as much as a report; where it is not glibc, the loader asks for one.
+  const glibc =
+    fs.existsSync('/usr/bin/ldd') && /^(?!.*musl).*GLIBC/s.test(fs.readFileSync('/usr/bin/ldd', 'utf8'));
+  it.runIf(glibc)('spares the loader of libsql a diagnostic report, and nobody else', () => {
+    const { report } = process;
+    const { getReport } = report;
+    let seen: unknown;
+    class Libsql {}
+    const load = () => {
+      seen = report.getReport();
+      return Libsql;
+    };
+    openDatabase('x', () => undefined, load);
+    expect(seen).toEqual({ header: { glibcVersionRuntime: expect.any(String) } });
+    expect(report.getReport).toBe(getReport);
+    const missing = () => {
+      throw new Error("Cannot find module 'libsql'");
+    };
+    expect(() => openDatabase('x', () => undefined, missing)).toThrow('npm install libsql');
+    expect(report.getReport).toBe(getReport);
+  });
+
   it('refuses options and ids it cannot use', () => {
     expect(() => sqliteStore({})).toThrow(
       'Expected `path` to be the path of a file, or `:memory:`, got undefined.',

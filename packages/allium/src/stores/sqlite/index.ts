@@ -6,7 +6,9 @@ import {
   type ListOptions,
   type NewEntry,
   type SessionInfo,
+  type Snapshot,
   sessionConflict,
+  type Tail,
 } from '../../index.js';
 import { checkKeys, invalidOption } from '../../kit/index.js';
 import {
@@ -116,7 +118,13 @@ class SqliteStore implements SyncStore {
         OR NOT EXISTS (SELECT 1 FROM allium_sessions WHERE key = ?1)`);
   }
 
-  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
+  append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[], snapshot?: Snapshot): number {
+    const head = this.#append(sessionId, expectedSeq, entries);
+    if (snapshot && snapshot.seq <= head) this.#keep(sessionId, snapshot);
+    return head;
+  }
+
+  #append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
     const known = this.#known.get(sessionId);
     if (
       known?.head !== expectedSeq ||
@@ -202,6 +210,31 @@ class SqliteStore implements SyncStore {
   read(sessionId: string, fromSeq: number): readonly Entry[] {
     const session = this.#session(sessionId);
     return session === undefined ? [] : this.#entries(sessionId, session.key, fromSeq);
+  }
+
+  /** Not while others have deleted the session since. */
+  #keep(sessionId: string, { seq, state }: Snapshot): void {
+    const key = this.#known.get(sessionId)?.key;
+    if (key !== undefined)
+      this.#run(
+        'INSERT OR REPLACE INTO allium_snapshots SELECT key, ?2, ?3 FROM allium_sessions WHERE key = ?1',
+        key,
+        seq,
+        state,
+      );
+  }
+
+  tail(sessionId: string): Tail {
+    const session = this.#session(sessionId);
+    if (session === undefined) return { entries: NOTHING };
+    const { key, head } = session;
+    const [snapshot] = this.#all<Snapshot>(
+      'SELECT seq, state FROM allium_snapshots WHERE key = ?1 AND seq <= ?2',
+      key,
+      head,
+    );
+    if (snapshot === undefined) return { entries: this.#entries(sessionId, key, 1) };
+    return { snapshot, entries: this.#entries(sessionId, key, snapshot.seq + 1) };
   }
 
   head(sessionId: string): number {

@@ -6,6 +6,7 @@ import type { SqliteDatabase } from './driver.js';
  * One row per append: number of the session in the upper half of `id`, number of its first entry in the lower. So an
  * append touches one page, at the end of its session, and two appends at the same place are the same row, of which
  * the database lets only one in. What `list` needs about the last append is looked up there, not kept up to date.
+ * Snapshots came later: processes of earlier releases neither write nor read them, and delete them by the trigger.
  */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS allium_meta (version INTEGER NOT NULL);
@@ -25,6 +26,9 @@ const TABLES = `
     entries TEXT NOT NULL
   );
   CREATE TABLE IF NOT EXISTS allium_inbox (id INTEGER PRIMARY KEY, item TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS allium_snapshots (key INTEGER PRIMARY KEY, seq INTEGER NOT NULL, state TEXT NOT NULL);
+  CREATE TRIGGER IF NOT EXISTS allium_snapshots_gone AFTER DELETE ON allium_sessions
+    BEGIN DELETE FROM allium_snapshots WHERE key = old.key; END;
   INSERT INTO allium_meta SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM allium_meta);
 `;
 const VERSION = 1;
