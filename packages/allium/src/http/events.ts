@@ -60,6 +60,20 @@ export interface Question {
   readonly from?: string;
 }
 
+/** What a person approved for the rest of a session: it is not asked again until somebody revokes it. */
+export interface ClientAllowance {
+  readonly id: string;
+  readonly toolName: string;
+  /** `tool`: any call of the tool. `arguments`: only calls with the same arguments. */
+  readonly scope: 'tool' | 'arguments';
+  /** For scope `arguments`: which, as JSON text. */
+  readonly arguments?: string;
+  /** The sub-agent that asked, if one did. */
+  readonly from?: string;
+  /** When it was approved, in milliseconds since the epoch. */
+  readonly at: number;
+}
+
 /** How a run ended. `message` is absent where it would tell internals, as for errors. */
 export interface ClientEnd {
   readonly runId: string;

@@ -1,4 +1,4 @@
-import { Agent, type Store, tool } from 'allium';
+import { Agent, type AgentEvent, type Store, tool, userMessage } from 'allium';
 import { applyEvent, EMPTY_VIEW, type SentEvent, type View } from 'allium/http/client';
 import { approval } from 'allium/middleware/approval';
 import { retry } from 'allium/middleware/retry';
@@ -366,3 +366,83 @@ function gated() {
   };
   return { model, open };
 }
+
+describe('a run of another process that is told of here', () => {
+  /** Events that are told one by one. */
+  function told() {
+    const events: AgentEvent[] = [];
+    let ended = false;
+    let wake = (): void => {};
+    return {
+      say(...more: readonly object[]): void {
+        events.push(...(more as AgentEvent[]));
+        wake();
+      },
+      end(): void {
+        ended = true;
+        wake();
+      },
+      async *[Symbol.asyncIterator]() {
+        for (;;) {
+          const next = events.shift();
+          if (next) yield next;
+          else if (ended) return;
+          else
+            await new Promise<void>((resolve) => {
+              wake = resolve;
+            });
+        }
+      },
+    };
+  }
+  const start = (messageId: string) => ({ type: 'message_start', messageId, role: 'assistant' });
+  const piece = (messageId: string, said: string) => ({
+    type: 'message_update',
+    messageId,
+    delta: { type: 'text', block: 0, text: said },
+  });
+
+  it('goes on from the journal to the events, and back when nothing more is told', async () => {
+    const store = memoryStore();
+    const gate = gated();
+    const there = new Agent({ model: gate.model, store }).session('s').stream('Hi').detach();
+    for (let i = 0; i < 20; i++) await settle();
+    const hub = eventHub({ store, pollMs: [1, 1] });
+    const entries = await store.read('s', 1);
+    const events = told();
+    hub.mirror('s', entries.at(-1)!.seq, events);
+    expect(hub.isLive('s')).toBe(false);
+    const reader = hub.reader('s');
+    const sent: SentEvent[] = [...(await reader.next())!];
+    events.say(start('elsewhere'), piece('elsewhere', 'So '), piece('elsewhere', 'far'));
+    while (sent.filter(({ event }) => event.type === 'message_update').length < 2)
+      sent.push(...(await reader.next())!);
+    expect(typesOf(sent).slice(-3)).toEqual(['message_start', 'message_update', 'message_update']);
+    // The other process is gone; what it had said came to nothing, and the run went on without a word.
+    events.end();
+    gate.open();
+    await there.result;
+    for (let batch = await reader.next(); batch; batch = await reader.next()) sent.push(...batch);
+    expect(typesOf(sent)).toContain('message_reset');
+    expect(typesOf(sent).at(-1)).toBe('agent_end');
+    expect(viewOf(sent)).toEqual(viewOf(await all(eventHub({ store }).follow('s'))));
+  });
+
+  it('can be read by somebody who has read on in the journal, where that tells nothing', async () => {
+    const store = memoryStore();
+    await store.append('s', 0, [
+      { v: 2, at: 1, type: 'run_start', runId: 'r', plan: [] },
+      { v: 2, at: 1, type: 'message', runId: 'r', message: { ...userMessage('Hi'), id: 'r.1' } },
+      { v: 2, at: 1, type: 'active', runId: 'r', ms: 5 },
+    ]);
+    const hub = eventHub({ store, pollMs: [1, 1] });
+    const reader = hub.reader('s');
+    const sent: SentEvent[] = [...(await reader.next())!];
+    const events = told();
+    hub.mirror('s', 2, events);
+    events.say(start('r.2'), piece('r.2', 'Hello'));
+    while (!typesOf(sent).includes('message_update')) sent.push(...(await reader.next())!);
+    reader.leave();
+    expect(typesOf(sent).slice(-2)).toEqual(['message_start', 'message_update']);
+  });
+});

@@ -1,12 +1,17 @@
 /** Following a session from any process: what was from its journal, what comes live where this process runs it. */
-import { AlliumError, type Clock, type RunStream, type Store, sleep, systemClock } from '../index.js';
+import {
+  type AgentEvent,
+  AlliumError,
+  type Clock,
+  type RunStream,
+  type Store,
+  systemClock,
+} from '../index.js';
 import { checkFunction, checkInteger, checkOptions, isThenable } from '../kit/index.js';
-import { type Cursor, parseCursor, START, stalledId, waitingId } from './cursor.js';
 import type { SentEvent } from './events.js';
-import { LiveRun } from './live-run.js';
-import { OpenState } from './open-state.js';
-import { Projection, questionOf, type Show } from './projection.js';
-import { tellEntry } from './tell.js';
+import { LiveRun, type LiveSource } from './live-run.js';
+import { Projection, type Show } from './projection.js';
+import { type EventReader, type FollowOptions, type Place, SessionReader } from './reader.js';
 
 export interface EventHubOptions {
   /** Where the sessions are. */
@@ -30,17 +35,7 @@ export interface EventHubOptions {
   readonly clock?: Clock;
 }
 
-export interface FollowOptions {
-  /**
-   * Where to begin: after the event with this id (`Last-Event-ID`), with the last run (`'run'`), or with what comes from
-   * now on (`'now'`). @default the beginning of the session
-   */
-  readonly after?: string;
-  /** Go on when the run has ended, with the runs that follow. @default false */
-  readonly stay?: boolean;
-  /** Ends the reading; the run goes on. */
-  readonly signal?: AbortSignal;
-}
+export type { EventReader, FollowOptions } from './reader.js';
 
 /** Events of sessions for any number of readers. */
 export interface EventHub {
@@ -61,6 +56,12 @@ export interface EventHub {
   follow(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
   /** As `follow`, many at a time: for servers. */
   reader(sessionId: string, options?: FollowOptions): EventReader;
+  /**
+   * Hands on the events of a run that another process runs, in their order: readers who have read the journal up to entry
+   * `seq` go on with them. Of facts, it is enough that an event names them: what they say is read in the journal. When
+   * `events` ends before the run does, or another mirror of the session begins, readers go on with the journal.
+   */
+  mirror(sessionId: string, seq: number, events: AsyncIterable<AgentEvent>): MirroredRun;
   /** Does this process run the session? */
   isLive(sessionId: string): boolean;
 }
@@ -73,14 +74,9 @@ export interface PublishedRun {
   readonly ended: Promise<void>;
 }
 
-/** Reads events in batches: as many as there are. */
-export interface EventReader {
-  /** Waits for events. Undefined at the end. */
-  next(): Promise<readonly SentEvent[] | undefined>;
-  /** Is there anything to tell, now or later? It does not wait for events. */
-  hasMore(): Promise<boolean>;
-  /** Nothing more is read: a `next` that waits ends. The run goes on. */
-  leave(): void;
+export interface MirroredRun {
+  /** Settles when everything was told, or nothing more comes. */
+  readonly ended: Promise<void>;
 }
 
 /**
@@ -103,11 +99,18 @@ export function eventHub(options: EventHubOptions): EventHub {
   const place: Place = { store, projection, live, clock, pollMs, silenceMs, watch };
   const reader = (sessionId: string, follow: FollowOptions = {}): EventReader => {
     checkOptions('follow', follow, ['after', 'stay', 'signal']);
-    return new Reader(place, sessionId, follow);
+    return new SessionReader(place, sessionId, follow);
+  };
+  const begin = (sessionId: string, source: LiveSource): LiveRun => {
+    const run: LiveRun = new LiveRun(store, sessionId, projection, source, () => {
+      if (live.get(sessionId) === run) live.delete(sessionId);
+    });
+    live.set(sessionId, run);
+    return run;
   };
   return {
     reader,
-    isLive: (sessionId) => live.has(sessionId),
+    isLive: (sessionId) => live.get(sessionId)?.isMirror === false,
     async *follow(sessionId, follow) {
       const events = reader(sessionId, follow);
       try {
@@ -122,247 +125,13 @@ export function eventHub(options: EventHubOptions): EventHub {
       const stream = start().detach();
       const events = stream[Symbol.asyncIterator]();
       const first = await events.next();
-      if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before it began.');
-      const epoch = Math.floor(Math.random() * 36 ** 4).toString(36);
-      const run = new LiveRun(store, sessionId, projection, epoch, seq, events, first.value, isNew);
-      live.set(sessionId, run);
-      const ended = run.ended.then(() => {
-        if (live.get(sessionId) === run) live.delete(sessionId);
-      });
-      return { stream, ended, reader: () => new Reader(place, sessionId, {}, run, seq) };
+      if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before its first event.');
+      const run = begin(sessionId, { seq, events, first: first.value, isNew });
+      return { stream, ended: run.ended, reader: () => new SessionReader(place, sessionId, {}, run, seq) };
+    },
+    mirror(sessionId, seq, events) {
+      const { ended } = begin(sessionId, { seq, events: events[Symbol.asyncIterator](), isMirror: true });
+      return { ended };
     },
   };
 }
-
-interface Place {
-  readonly store: Store;
-  readonly projection: Projection;
-  readonly live: Map<string, LiveRun>;
-  readonly clock: Clock;
-  readonly pollMs: readonly [number, number];
-  readonly silenceMs: number;
-  readonly watch: EventHubOptions['watch'];
-}
-
-class Reader implements EventReader {
-  /** Where it is, unless `id` says more. */
-  private at: Cursor = START;
-  /** The last event it got from a run. */
-  private id = '';
-  private left = false;
-  /** Ends the wait that is under way. */
-  private wake: () => void = () => {};
-  private state = new OpenState();
-  private from = 0;
-  private found = false;
-  private pause: number;
-  private idle = false;
-  private done = false;
-  /** Read and not handed out yet. */
-  private kept: readonly SentEvent[] | undefined;
-
-  constructor(
-    private readonly place: Place,
-    private readonly sessionId: string,
-    private options: FollowOptions,
-    private run?: LiveRun,
-    seq?: number,
-  ) {
-    this.pause = place.pollMs[0];
-    options.signal?.addEventListener('abort', () => this.leave(), { once: true });
-    if (options.signal?.aborted) this.left = true;
-    if (seq !== undefined) {
-      this.at = { ...START, seq };
-      this.found = true;
-    }
-  }
-
-  async next(): Promise<readonly SentEvent[] | undefined> {
-    const { stay = false } = this.options;
-    if (!this.found) await this.find();
-    const { kept } = this;
-    this.kept = undefined;
-    if (kept) return kept;
-    while (!this.done && !this.left) {
-      const sent = this.run ? await this.fromRun(this.run) : await this.fromJournal();
-      if (sent === undefined) continue;
-      if (sent.length > 0) {
-        this.pause = this.place.pollMs[0];
-        this.idle = false;
-        return sent;
-      }
-      if (!this.state.open && !stay) break;
-      if (this.idle && this.state.waits && !stay) return this.waiting();
-      if (this.isStalled && !this.at.stalled) return this.stalled(stay);
-      this.idle = true;
-      await this.wait();
-    }
-    return undefined;
-  }
-
-  leave(): void {
-    this.left = true;
-    this.wake();
-  }
-
-  async hasMore(): Promise<boolean> {
-    if (!this.found) await this.find();
-    if (this.run || this.place.live.has(this.sessionId)) return true;
-    const sent = await this.fromJournal();
-    if (sent === undefined || sent.length > 0) {
-      this.kept = sent;
-      return true;
-    }
-    if (this.state.waits && this.at.waiting === 2) return false;
-    return this.state.open && !(this.isStalled && this.at.stalled);
-  }
-
-  /** Undefined: look elsewhere, or once more. */
-  private async fromRun(run: LiveRun): Promise<readonly SentEvent[] | undefined> {
-    const look = run.since(this.from);
-    if (look === undefined) {
-      // Too far behind: the journal has what was missed.
-      this.run = undefined;
-      this.options = { ...this.options, after: this.id };
-      await this.find();
-      return undefined;
-    }
-    this.from = look.from;
-    if (look.sent.length > 0) return this.took(look.sent);
-    if (!run.closed) {
-      await this.changed(run);
-      return undefined;
-    }
-    this.run = undefined;
-    this.at = parseCursor(this.id) ?? this.at;
-    this.done = !this.options.stay;
-    return undefined;
-  }
-
-  private async fromJournal(): Promise<readonly SentEvent[] | undefined> {
-    const { live, store, projection } = this.place;
-    const known = live.get(this.sessionId);
-    const place = known?.placeAfter(this.id);
-    if (known && place !== undefined) return this.join(known, place);
-    const from = this.at.index === Number.POSITIVE_INFINITY ? this.at.seq + 1 : this.at.seq;
-    const entries = await store.read(this.sessionId, from);
-    const run = live.get(this.sessionId);
-    const sent: SentEvent[] = [];
-    for (const entry of entries) {
-      // What the run has not told yet it tells itself, with what comes between.
-      if (run && entry.seq > run.head) break;
-      this.state.apply(entry);
-      const after = entry.seq === this.at.seq ? this.at.index : -1;
-      const told = tellEntry(projection, entry, after, this.at.shown);
-      sent.push(...told.sent);
-      this.at = { seq: entry.seq, index: Number.POSITIVE_INFINITY, shown: told.shown };
-    }
-    const last = sent.at(-1);
-    if (last) this.id = last.id;
-    if (!run) return sent;
-    if (this.at.seq === run.head) {
-      const look = run.snapshot(this.at);
-      this.join(run, look.from);
-      sent.push(...this.took(look.sent));
-    } else if (sent.length === 0) await this.changed(run);
-    return sent.length > 0 ? sent : undefined;
-  }
-
-  /** Waits until the run has something new. */
-  private changed(run: LiveRun): Promise<void> {
-    return new Promise((resolve) => {
-      this.wake = resolve;
-      if (this.left) resolve();
-      else run.onChange(resolve);
-    });
-  }
-
-  private join(run: LiveRun, from: number): undefined {
-    this.run = run;
-    this.from = from;
-  }
-
-  /** Where it is after these events. */
-  private took(sent: readonly SentEvent[]): readonly SentEvent[] {
-    const last = sent.at(-1);
-    if (last) this.id = last.id;
-    return sent;
-  }
-
-  /** The run goes on when somebody answers: there is nothing to wait for meanwhile. */
-  private waiting(): readonly SentEvent[] | undefined {
-    this.done = true;
-    const { seq } = this.at;
-    const { runId, requests } = this.state;
-    const questions = [...requests.values()].map(questionOf);
-    const sent: SentEvent[] = [
-      { id: waitingId(seq, 1), event: { type: 'suspended', questions } },
-      {
-        id: waitingId(seq, 2),
-        event: { type: 'agent_end', runId, status: 'suspended', stop: SUSPENDED },
-      },
-    ];
-    const left = sent.slice(this.at.waiting ?? 0);
-    return left.length > 0 ? left : undefined;
-  }
-
-  /** Has the process that runs it said nothing for too long? Nobody else writes down how it is. */
-  private get isStalled(): boolean {
-    const { open, waits, at } = this.state;
-    const { clock, live, silenceMs } = this.place;
-    return open && !waits && !live.has(this.sessionId) && clock.now() - at >= silenceMs;
-  }
-
-  private stalled(stay: boolean): readonly SentEvent[] {
-    this.done = !stay;
-    const { seq, shown } = this.at;
-    const { runId, at } = this.state;
-    this.at = { ...this.at, stalled: true };
-    const sent: SentEvent = { id: stalledId(seq, shown), event: { type: 'stalled', runId, since: at } };
-    return this.took([sent]);
-  }
-
-  /** Finds where to begin, and whether a run is open there. */
-  private async find(): Promise<void> {
-    this.found = true;
-    const { after } = this.options;
-    const { store, live } = this.place;
-    const named = after === undefined || after === 'run' || after === 'now';
-    const cursor = named ? undefined : parseCursor(after);
-    if (!named && cursor === undefined)
-      throw new AlliumError('INVALID_OPTION', 'The id of the last event is not one that was sent.');
-    this.state = new OpenState();
-    if (cursor) {
-      this.at = cursor;
-      this.id = after!;
-      if (live.get(this.sessionId)?.placeAfter(this.id) !== undefined) return;
-    }
-    if (after === undefined) return;
-    const entries = await store.read(this.sessionId, 1);
-    const started = entries.findLastIndex(({ type }) => type === 'run_start');
-    const until = cursor
-      ? cursor.seq
-      : after === 'run'
-        ? (entries[started]?.seq ?? 1) - 1
-        : (entries.at(-1)?.seq ?? 0);
-    for (const entry of entries) if (entry.seq <= until) this.state.apply(entry);
-    if (!cursor) this.at = { ...START, seq: until };
-  }
-
-  private async wait(): Promise<void> {
-    const { clock, watch, pollMs } = this.place;
-    const woken = new AbortController();
-    this.wake = () => woken.abort();
-    const unwatch = watch?.(this.sessionId, this.wake);
-    try {
-      if (!this.left) await sleep(this.pause, woken.signal, clock);
-    } catch {
-      // Woken.
-    } finally {
-      unwatch?.();
-    }
-    this.pause = Math.min(this.pause * 2, pollMs[1]);
-  }
-}
-
-const SUSPENDED = { reason: 'suspended', message: 'The run waits for an answer.' };

@@ -1,6 +1,7 @@
 /**
- * A run that this process runs, for any number of readers. It keeps the latest events and the message that is being
- * written; readers who are further behind read the journal. So a slow reader costs nothing, and the run waits for nobody.
+ * A run for any number of readers: this process runs it, or is told of it by the one that does. It keeps the latest events
+ * and the message that is being written; readers who are further behind read the journal. So a slow reader costs nothing,
+ * and the run waits for nobody.
  */
 import type { AgentEvent, Entry, Store } from '../index.js';
 import { isThenable } from '../kit/index.js';
@@ -22,11 +23,27 @@ export interface Look {
   readonly from: number;
 }
 
+/** Where the events come from. */
+export interface LiveSource {
+  /** The last entry before them. */
+  readonly seq: number;
+  readonly events: AsyncIterator<AgentEvent, unknown>;
+  /** The first of them, if it was read. */
+  readonly first?: AgentEvent;
+  /** The session begins with this run. */
+  readonly isNew?: boolean;
+  /** Another process runs it. */
+  readonly isMirror?: boolean;
+}
+
 export class LiveRun {
   /** Settles when the run has ended and everything was told. Never rejects. */
   readonly ended: Promise<void>;
   /** Nothing more is told. */
   closed = false;
+  /** It has told how the run ended, or that it waits. If not, the run may go on elsewhere. */
+  hasEnded = false;
+  readonly isMirror: boolean;
   private log: SentEvent[] = [];
   /** How many events were dropped from the front of the log. */
   private dropped = 0;
@@ -39,18 +56,22 @@ export class LiveRun {
   private endTold = false;
   private waiters: (() => void)[] = [];
 
+  private readonly epoch = Math.floor(Math.random() * 36 ** 4).toString(36);
+  /** The last entry that was told. */
+  private seq: number;
+  private readonly isNew: boolean;
+
   constructor(
     private readonly store: Store,
     private readonly sessionId: string,
     private readonly projection: Projection,
-    private readonly epoch: string,
-    /** The last entry that was told. */
-    private seq: number,
-    events: AsyncIterator<AgentEvent, undefined>,
-    first: AgentEvent,
-    private readonly isNew: boolean,
+    { seq, events, first, isNew = false, isMirror = false }: LiveSource,
+    private readonly onClose: () => void,
   ) {
+    this.seq = seq;
     this.readSeq = seq;
+    this.isNew = isNew;
+    this.isMirror = isMirror;
     this.ended = this.pump(events, first);
   }
 
@@ -88,12 +109,17 @@ export class LiveRun {
     else this.waiters.push(wake);
   }
 
-  private async pump(events: AsyncIterator<AgentEvent, undefined>, first: AgentEvent): Promise<void> {
+  private async pump(events: LiveSource['events'], first: AgentEvent | undefined): Promise<void> {
     try {
-      // The response to the first event goes out before more are told.
-      let burst = BURST - 1;
-      for (let event: AgentEvent | undefined = first; event; event = (await events.next()).value) {
-        const wait = this.take(event);
+      if (first) {
+        const wait = this.take(first);
+        if (wait) await wait;
+        // The response to the first event goes out before more are told.
+        await new Promise<void>(nextTurn);
+      }
+      let burst = 0;
+      for (let step = await events.next(); !step.done; step = await events.next()) {
+        const wait = this.take(step.value);
         if (wait) await wait;
         if (++burst % BURST === 0) await new Promise<void>(nextTurn);
       }
@@ -101,6 +127,8 @@ export class LiveRun {
       // How it failed was told with `agent_end`; the caller hears of the error itself by the result.
     }
     this.closed = true;
+    this.hasEnded ||= !this.isMirror;
+    this.onClose();
     this.wake();
   }
 
@@ -142,6 +170,7 @@ export class LiveRun {
   }
 
   private async end(event: AgentEvent & { type: 'agent_end' }): Promise<void> {
+    this.hasEnded = true;
     await this.facts(() => false);
     if (this.endTold) return;
     const end = this.projection.live(event)!;

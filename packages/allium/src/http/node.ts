@@ -1,5 +1,8 @@
 /** A fetch handler as a listener of `node:http`, which Express and Fastify take, too. */
 
+import { nextTurn } from './next-turn.js';
+import { sourceOf } from './sse.js';
+
 /** What of node's request is used. */
 export interface NodeRequest extends AsyncIterable<Uint8Array> {
   readonly method?: string;
@@ -21,7 +24,7 @@ export interface NodeResponse {
   readonly writableEnded: boolean;
   setHeader(name: string, value: string): unknown;
   flushHeaders?(): void;
-  write(chunk: Uint8Array): boolean;
+  write(chunk: string | Uint8Array): boolean;
   end(): unknown;
   once(event: 'close' | 'drain', listener: () => void): unknown;
   destroy(): unknown;
@@ -49,33 +52,61 @@ export function toNodeListener(
     }
     outgoing.statusCode = response.status;
     for (const [name, value] of response.headers) outgoing.setHeader(name, value);
-    if (response.body === null) return void outgoing.end();
-    outgoing.flushHeaders?.();
-    await send(response.body, outgoing);
+    const { body } = response;
+    if (body === null) return void outgoing.end();
+    await send(chunksOf(response, body, outgoing), outgoing);
   };
 }
 
-async function send(body: ReadableStream<Uint8Array>, outgoing: NodeResponse): Promise<void> {
+/** The body of a response, piece by piece. */
+interface Chunks {
+  /** Undefined at the end. */
+  next(): Promise<string | Uint8Array | undefined>;
+  leave(): void;
+}
+
+/** Events of `serve` are written as they are; anything else is read from its stream. */
+function chunksOf(response: Response, body: ReadableStream<Uint8Array>, outgoing: NodeResponse): Chunks {
+  const source = sourceOf(response);
+  if (source) {
+    source.begin((comment) => outgoing.write(comment));
+    return source;
+  }
   const reader = body.getReader();
+  return {
+    next: async () => (await reader.read()).value,
+    leave: () => void reader.cancel().catch(() => undefined),
+  };
+}
+
+async function send(chunks: Chunks, outgoing: NodeResponse): Promise<void> {
   let left = false;
   let drain: () => void = () => {};
   outgoing.once('close', () => {
     if (outgoing.writableEnded) return;
     left = true;
     drain();
-    reader.cancel().catch(() => undefined);
+    chunks.leave();
+  });
+  // Headers go out with the first piece, or before it where that is a while in coming.
+  let begun = false;
+  nextTurn(() => {
+    if (!begun && !left) outgoing.flushHeaders?.();
   });
   try {
-    for (let step = await reader.read(); !step.done && !left; step = await reader.read()) {
-      if (outgoing.write(step.value)) continue;
+    for (let chunk = await chunks.next(); chunk !== undefined && !left; chunk = await chunks.next()) {
+      begun = true;
+      if (outgoing.write(chunk)) continue;
       await new Promise<void>((resolve) => {
         drain = resolve;
         if (left) resolve();
         outgoing.once('drain', resolve);
       });
     }
+    begun = true;
     outgoing.end();
   } catch {
+    begun = true;
     outgoing.destroy();
   }
 }
@@ -88,9 +119,11 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
     if (typeof value === 'string') headers.set(name, value);
     else for (const one of value) headers.append(name, one);
   }
-  const isRead = incoming.body !== undefined && incoming.body !== null;
+  // Parsers such as that of Express leave an empty object where there was nothing to read.
+  const isEmpty = hasNoBody(incoming.headers);
+  const isRead = !isEmpty && incoming.body !== undefined && incoming.body !== null;
   if (isRead) headers.delete('content-length');
-  const body = method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, isRead);
+  const body = isEmpty || method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, isRead);
   const request = new Request(urlOf(incoming), { method, headers, body, duplex: 'half' } as RequestInit);
   // Following a signal is the dearest part of a Request: there is one when somebody asks for it.
   let left: AbortController | undefined;
@@ -109,6 +142,12 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
     },
   });
   return request;
+}
+
+/** HTTP/2 tells the length of a body by ending it. */
+function hasNoBody(headers: NodeRequest['headers']): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding, ':method': isHttp2 } = headers;
+  return length === undefined ? encoding === undefined && !isHttp2 : Number(length) === 0;
 }
 
 /** Small bodies of a known size are read at once, which takes a tenth of the time; others are streamed. */

@@ -60,7 +60,7 @@ function operation({ operation, summary, path, query = {}, body, answers }: Rout
     operationId: operation,
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: true, ...(json(body) as object) } }),
+    ...(body && { requestBody: { required: (body.required ?? []).length > 0, ...(json(body) as object) } }),
     responses: {
       ...(Object.keys(content).length > 0 && { 200: { description: 'Done.', content } }),
       ...(answers.includes('nothing') && { 204: { description: 'Done; there is nothing to say.' } }),

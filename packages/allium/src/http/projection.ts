@@ -1,6 +1,7 @@
 /** Turns journal entries and live events into what clients may see. It names what passes; everything else stays here. */
 import {
   type AgentEvent,
+  type Allowance,
   type AssistantMessage,
   type Entry,
   isSyntheticMessage,
@@ -10,7 +11,14 @@ import {
   type ToolMessage,
   type UserContent,
 } from '../index.js';
-import type { ClientContent, ClientDelta, ClientEvent, ClientMessage, Question } from './events.js';
+import type {
+  ClientAllowance,
+  ClientContent,
+  ClientDelta,
+  ClientEvent,
+  ClientMessage,
+  Question,
+} from './events.js';
 
 /** What clients see beside texts, the names and states of tools, questions and the end. */
 export interface Show {
@@ -198,6 +206,18 @@ export function questionOf(request: PendingRequest): Question {
     createdAt,
     ...(timeoutMs !== undefined && { expiresAt: createdAt + timeoutMs }),
     ...(from && { from: from.agent }),
+  };
+}
+
+/** Without the middleware that asked, whose name says how the agent is built. */
+export function allowanceOf({ id, toolName, scope, arguments: args, agent, at }: Allowance): ClientAllowance {
+  return {
+    id,
+    toolName,
+    scope,
+    ...(args !== undefined && { arguments: args }),
+    ...(agent !== undefined && { from: agent }),
+    at,
   };
 }
 

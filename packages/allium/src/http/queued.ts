@@ -13,7 +13,7 @@ import {
   type Usage,
 } from '../index.js';
 import type { SentEvent } from './events.js';
-import type { EventReader, FollowOptions } from './follow.js';
+import type { EventReader, FollowOptions } from './reader.js';
 
 /** A queue in front of agents that run elsewhere: that of `createQueue` in `@allium/worker`, or one of yours. */
 export interface RunQueue {
@@ -82,7 +82,7 @@ const nobody: Model = {
   provider: 'none',
   id: 'none',
   stream() {
-    throw new AlliumError('MODEL_ERROR', 'This process runs no agents: it enqueues.');
+    throw new AlliumError('MODEL_ERROR', 'This process only enqueues runs; it does not run agents.');
   },
 };
 

@@ -8,6 +8,7 @@ import {
   invalidOption,
   isRecord,
 } from '../kit/index.js';
+import { readBody } from './body.js';
 import { type CorsOptions, corsHeaders, preflight } from './cors.js';
 import { failureResponse, HttpFailure, toFailure } from './failures.js';
 import { type EventHub, type EventHubOptions, eventHub } from './follow.js';
@@ -19,6 +20,7 @@ import { chatRoutes } from './routes/chat.js';
 import { runRoutes } from './routes/runs.js';
 import { sessionRoutes } from './routes/sessions.js';
 import { checkBody } from './schema.js';
+import { sessionIds } from './session-ids.js';
 
 /** Who makes a request. Everything it does is done for this tenant. */
 export interface Caller {
@@ -229,45 +231,6 @@ function parametersOf({ parts, names }: Matcher, have: readonly string[]): Recor
   return parameters;
 }
 
-async function readBody(request: Request, limit: number): Promise<unknown> {
-  const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
-  // A form of another site could send anything else without being asked.
-  if (type !== 'application/json')
-    throw new HttpFailure(415, 'JSON_ONLY', 'Send JSON, with `content-type: application/json`.');
-  const tooLarge = (): HttpFailure =>
-    new HttpFailure(413, 'TOO_LARGE', `The body has more than ${limit} bytes.`);
-  const length = Number(request.headers.get('content-length') ?? Number.NaN);
-  if (length > limit) throw tooLarge();
-  // Servers hold a body to its length.
-  if (length <= limit) return parseJson(await request.text());
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const reader = request.body?.getReader();
-  for (let step = await reader?.read(); step && !step.done; step = await reader!.read()) {
-    size += step.value.byteLength;
-    if (size > limit) {
-      await reader!.cancel().catch(() => undefined);
-      throw tooLarge();
-    }
-    chunks.push(step.value);
-  }
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return parseJson(new TextDecoder().decode(bytes));
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new HttpFailure(400, 'INVALID_REQUEST', 'The body is not JSON.');
-  }
-}
-
 function checked(options: ServeOptions): Handling {
   checkOptions('serve', options, OPTIONS);
   const { authorize, basePath = '', maxBodyBytes = 1_048_576, heartbeatMs = 15_000, sdk = 7 } = options;
@@ -284,7 +247,7 @@ function checked(options: ServeOptions): Handling {
     if (agent.store !== store)
       throw invalidOption(
         `agents.${name}`,
-        'an agent with the same `store` as the others and `serve`: make one store and pass it to all',
+        'an agent with the same `store` as serve() and the other agents: make one store and pass it to all',
         agent.name,
       );
   checkInteger('maxBodyBytes', maxBodyBytes, 1);
@@ -309,8 +272,7 @@ function checked(options: ServeOptions): Handling {
     sdk,
     maxBodyBytes,
     heartbeatMs,
-    storeId: options.storeId ?? defaultStoreId,
-    ownsPrefix: options.storeId === undefined,
+    ids: sessionIds(authorize, options.storeId),
     onError: options.onError ?? report,
   };
 }
@@ -337,11 +299,6 @@ function queuedAgents({ agents, store }: ServeOptions, queue: RunQueue): Readonl
 
 function isAgent(value: unknown): value is Agent {
   return typeof (value as Agent | undefined)?.session === 'function';
-}
-
-/** Sessions of two tenants never meet, whatever ids clients choose. */
-function defaultStoreId(sessionId: string, { tenant }: Caller): string {
-  return tenant === undefined ? sessionId : `${encodeURIComponent(tenant)}/${sessionId}`;
 }
 
 function report(error: unknown): void {

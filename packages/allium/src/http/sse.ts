@@ -1,6 +1,7 @@
 /** Events as a `text/event-stream` response. */
-import type { EventReader } from './follow.js';
+
 import { nextTurn } from './next-turn.js';
+import type { EventReader } from './reader.js';
 
 export interface SseOptions {
   readonly headers?: Readonly<Record<string, string>>;
@@ -26,54 +27,88 @@ export function sseLines(reader: EventReader): TextSource {
   };
 }
 
-export function sseResponse(
-  next: TextSource,
-  { headers, heartbeatMs, onBegin, onLeave }: SseOptions,
-): Response {
+const HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+} as const;
+
+export function sseResponse(next: TextSource, { headers, ...options }: SseOptions): Response {
+  const source = new SseSource(next, options);
   const encoder = new TextEncoder();
-  let beat: ReturnType<typeof setInterval> | undefined;
-  let begun = false;
-  let over = false;
-  const stop = (): void => {
-    over = true;
-    clearInterval(beat);
-  };
   const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        source.begin((text) => controller.enqueue(encoder.encode(text)));
         try {
-          if (!begun) {
-            begun = true;
-            nextTurn(() => {
-              if (over) return;
-              beat = setInterval(() => controller.enqueue(encoder.encode(':\n\n')), heartbeatMs);
-              (beat as { unref?: () => void }).unref?.();
-              onBegin?.();
-            });
-          }
-          const text = await next();
-          if (text !== undefined) return controller.enqueue(encoder.encode(text));
-          stop();
-          controller.close();
+          const text = await source.next();
+          if (text === undefined) controller.close();
+          else controller.enqueue(encoder.encode(text));
         } catch {
           // The client reconnects with the id of the last event; what went wrong is not for it.
-          stop();
           controller.error(new Error('The stream broke off.'));
         }
       },
-      cancel() {
-        stop();
-        onLeave?.();
-      },
+      cancel: () => source.leave(),
     },
     { highWaterMark: 0 },
   );
-  return new Response(body, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-      ...headers,
-    },
-  });
+  const response = new Response(body, { headers: { ...HEADERS, ...headers } });
+  sources.set(response, source);
+  return response;
+}
+
+const sources = new WeakMap<Response, SseSource>();
+
+/** The text of a response before it becomes a stream of bytes, for a server that writes it itself. */
+export function sourceOf(response: Response): SseSource | undefined {
+  return response.bodyUsed || response.body?.locked ? undefined : sources.get(response);
+}
+
+/** Text, and comments while there is none. */
+export class SseSource {
+  private beat: ReturnType<typeof setInterval> | undefined;
+  private begun = false;
+  private over = false;
+
+  constructor(
+    private readonly text: TextSource,
+    private readonly options: Omit<SseOptions, 'headers'>,
+  ) {}
+
+  /** Once somebody reads: `write` gets the comments. */
+  begin(write: (comment: string) => void): void {
+    if (this.begun) return;
+    this.begun = true;
+    const { heartbeatMs, onBegin } = this.options;
+    nextTurn(() => {
+      if (this.over) return;
+      this.beat = setInterval(() => write(':\n\n'), heartbeatMs);
+      (this.beat as { unref?: () => void }).unref?.();
+      onBegin?.();
+    });
+  }
+
+  /** Waits for text. Undefined at the end. */
+  async next(): Promise<string | undefined> {
+    try {
+      const text = await this.text();
+      if (text === undefined) this.stop();
+      return text;
+    } catch (error) {
+      this.stop();
+      throw error;
+    }
+  }
+
+  /** Nobody reads any more. */
+  leave(): void {
+    this.stop();
+    this.options.onLeave?.();
+  }
+
+  private stop(): void {
+    this.over = true;
+    clearInterval(this.beat);
+  }
 }

@@ -1,8 +1,17 @@
 /** `allium/http/client`: talks to `serve` of `allium/http`, from a browser or anywhere else. It imports nothing. */
-import type { ClientContent, ClientEnd, ClientMessage, ClientUsage, Question, SentEvent } from '../events.js';
+import type {
+  ClientAllowance,
+  ClientContent,
+  ClientEnd,
+  ClientMessage,
+  ClientUsage,
+  Question,
+  SentEvent,
+} from '../events.js';
 import { sseEvents } from './sse.js';
 
 export type {
+  ClientAllowance,
   ClientContent,
   ClientDelta,
   ClientEnd,
@@ -91,8 +100,8 @@ export interface AlliumClient {
   ): ClientRun;
   /** Goes on with a run that was suspended, or broke off with its process. */
   resume(sessionId: string, options?: Omit<ClientRunOptions, 'sessionId' | 'create'>): ClientRun;
-  /** Another answer, in a copy of the session; `fork: false`: in the session itself. */
-  regenerate(sessionId: string, messageId: string, options?: ClientBranchOptions): ClientRun;
+  /** Another answer, to the last question unless a message is named; in a copy of the session, or with `fork: false` in it. */
+  regenerate(sessionId: string, messageId?: string, options?: ClientBranchOptions): ClientRun;
   /** Something else instead of a user's message. */
   edit(sessionId: string, messageId: string, input: ClientInput, options?: ClientBranchOptions): ClientRun;
   /** The events of a session, wherever it runs: what was, then what comes, each once. Ends with its run. */
@@ -108,6 +117,10 @@ export interface AlliumClient {
     page?: { readonly limit?: number; readonly before?: string },
   ): Promise<{ readonly messages: readonly ClientMessage[]; readonly previous?: string }>;
   questions(sessionId: string): Promise<readonly Question[]>;
+  /** What was approved with `remember`, and is not asked again. */
+  allowances(sessionId: string): Promise<readonly ClientAllowance[]>;
+  /** Takes an allowance back, by its id. Fails with `ALLOWANCE_UNKNOWN` if there is none, or none any more. */
+  revoke(sessionId: string, allowanceId: string): Promise<void>;
   sessions(page?: { readonly limit?: number; readonly cursor?: string }): Promise<{
     readonly sessions: readonly {
       readonly sessionId: string;
@@ -250,6 +263,10 @@ export function alliumClient(options: ClientOptions): AlliumClient {
     },
     messages: (sessionId, page) => get(`${at(sessionId)}/messages${queryOf(page)}`),
     questions: async (sessionId) => (await get(`${at(sessionId)}/questions`)).questions,
+    allowances: async (sessionId) => (await get(`${at(sessionId)}/allowances`)).allowances,
+    async revoke(sessionId, allowanceId) {
+      await request('DELETE', `${at(sessionId)}/allowances/${encodeURIComponent(allowanceId)}`);
+    },
     sessions: (page) => get(`/sessions${queryOf(page)}`),
     async delete(sessionId) {
       await request('DELETE', at(sessionId));
@@ -280,7 +297,8 @@ class RunOfClient implements ClientRun {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<SentEvent, undefined> {
-    if (this.taken) throw new Error('These events have a reader already: pass them on from one loop.');
+    if (this.taken)
+      throw new Error('These events already have a reader. Read them in one loop and pass them on.');
     this.taken = true;
     let text = '';
     let questions: readonly Question[] = [];
@@ -297,7 +315,11 @@ class RunOfClient implements ClientRun {
         yield sent;
       }
       if (stalled)
-        throw new HttpError(0, 'RUN_STALLED', 'The process that ran it has probably died. Resume the run.');
+        throw new HttpError(
+          0,
+          'RUN_STALLED',
+          'The process that ran the agent has probably died. Resume the run.',
+        );
       if (!end) throw new HttpError(0, 'STREAM_ENDED', 'The stream ended before the run did.');
       const { runId, status, stop } = end;
       this.resolve({ sessionId: await this.sessionId, runId, status, stop, text, questions });

@@ -1,26 +1,12 @@
 /** The routes that `useChat` of the AI SDK calls. The history is the session's; of what the client sends, only the end counts. */
 import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
+import { events, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
 import { HttpFailure, invalidBody } from '../failures.js';
+import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
 import type { EventReader } from '../follow.js';
 import { questionOf } from '../projection.js';
 import type { Begin } from '../queued.js';
-import {
-  agentSchema,
-  type Call,
-  decisionSchema,
-  detachedSchema,
-  events,
-  type Found,
-  isBusy,
-  leaving,
-  newSession,
-  openSession,
-  type Route,
-  readerOf,
-  sessionOf,
-  startRun,
-  stopRun,
-} from '../route.js';
+import { agentSchema, type Call, decisionSchema, detachedSchema, type Route } from '../route.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
 import { type SdkVersion, UiChunks } from '../ui-chunks.js';
@@ -145,7 +131,7 @@ async function wish(call: Call, found: Found, messages: readonly Message[]): Pro
   }
   const chunks = new UiChunks(sdk);
   if (last.role !== 'user')
-    throw invalidBody('The last message has to be a user message, or to answer questions.');
+    throw invalidBody('The last message must be a user message or answer open questions.');
   const known = messages.find(
     (one) => last.id !== undefined && one.role === 'user' && uiIdOf(one) === last.id,
   );
@@ -199,8 +185,7 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
     const { url, filename } = part as { url?: unknown; filename?: unknown };
     const [, mimeType, data] =
       (typeof url === 'string' && /^data:([\w.+/-]+);base64,([\w+/=-]+)$/.exec(url)) || [];
-    if (mimeType === undefined || data === undefined)
-      throw invalidBody('Files have to be sent as `data:` addresses in base64.');
+    if (mimeType === undefined || data === undefined) throw invalidBody('Send files as base64 `data:` URLs.');
     if (mimeType.startsWith('image/')) return [{ type: 'image', data, mimeType }];
     return [{ type: 'file', data, mimeType, ...(typeof filename === 'string' && { name: filename }) }];
   });

@@ -1,23 +1,21 @@
 /** Talking to a session: start, go on, steer, follow up, cancel, answer, regenerate, edit. */
 import type { Decision, HistoryPoint } from '../../index.js';
+import { runAnswer, stopRun } from '../answer-run.js';
 import { HttpFailure } from '../failures.js';
+import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
+import { OpenState } from '../open-state.js';
 import {
   agentSchema,
   type Call,
   decisionSchema,
   detachedSchema,
-  type Found,
   inputOf,
   inputSchema,
   messageNamed,
-  newSession,
-  openSession,
   type Route,
-  runAnswer,
-  sessionOf,
-  stopRun,
 } from '../route.js';
 import { object } from '../schema.js';
+import { isTurn } from '../ui-history.js';
 
 const agent = agentSchema;
 const detached = detachedSchema;
@@ -58,11 +56,19 @@ export const runRoutes: readonly Route[] = [
     method: 'POST',
     path: '/sessions/{sessionId}/resume',
     operation: 'resumeRun',
-    summary: 'Goes on with a run that was suspended or broke off.',
+    summary: 'Goes on with a run that was suspended or broke off. `NOTHING_TO_RESUME` where there is none.',
     body: object({ agent, detached }),
     answers: ['json', 'events'],
     async handle(call) {
       const found = await sessionOf(call);
+      const state = new OpenState();
+      for (const entry of await call.handling.store.read(found.storeId, 1)) state.apply(entry);
+      if (!state.open)
+        throw new HttpFailure(
+          409,
+          'NOTHING_TO_RESUME',
+          'The last run of the session has ended. POST /sessions/{sessionId}/runs starts another.',
+        );
       return runAnswer(call, found, { type: 'resume' });
     },
   },
@@ -139,12 +145,13 @@ export const runRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/regenerate',
     operation: 'regenerate',
     summary:
-      'Another answer: in a copy of the session that ends before an answer or with a question. `x-session-id` has its id.',
-    body: object({ messageId: { type: 'string' }, fork: forkSchema(), agent, detached }, ['messageId']),
+      'Another answer: in a copy of the session that ends before an answer or with a question, by default the last. `x-session-id` has its id.',
+    body: object({ messageId: { type: 'string' }, fork: forkSchema(), agent, detached }),
     answers: ['json', 'events'],
     async handle(call) {
       const found = await sessionOf(call);
-      const { id, role } = messageNamed(await found.session.messages(), call.body.messageId);
+      const messages = await found.session.messages();
+      const { id, role } = messageNamed(messages, call.body.messageId ?? messages.findLast(isTurn)?.id ?? '');
       const branch = await branchAt(call, found, role === 'assistant' ? { before: id } : id);
       return runAnswer(call, branch, { type: 'continue' });
     },

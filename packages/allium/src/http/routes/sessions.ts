@@ -1,11 +1,12 @@
 /** Agents, and sessions as they are: list, look, history, events, delete. */
 
-import { parentOf } from '../../stores/kit/index.js';
+import { events, isBusy, readerOf } from '../answer-run.js';
 import { parseCursor } from '../cursor.js';
 import type { ClientMessage } from '../events.js';
 import { HttpFailure } from '../failures.js';
-import { questionOf } from '../projection.js';
-import { events, isBusy, limitOf, messageNamed, type Route, readerOf, sessionOf } from '../route.js';
+import { sessionOf } from '../find-session.js';
+import { allowanceOf, questionOf } from '../projection.js';
+import { limitOf, messageNamed, type Route } from '../route.js';
 import { sseLines } from '../sse.js';
 
 export const sessionRoutes: readonly Route[] = [
@@ -42,17 +43,12 @@ export const sessionRoutes: readonly Route[] = [
         ...(tenant !== undefined && { tenant }),
         ...(cursor !== undefined && { cursor }),
       });
-      const prefix = handling.ownsPrefix && tenant !== undefined ? `${encodeURIComponent(tenant)}/` : '';
-      const mine = page.sessions.filter(
-        (one) =>
-          one.tenant === tenant && one.sessionId.startsWith(prefix) && parentOf(one.sessionId) === undefined,
-      );
+      const sessions = page.sessions.flatMap(({ sessionId, tenant: owner, createdAt, updatedAt }) => {
+        const known = owner === tenant ? handling.ids.forClient(sessionId, caller) : undefined;
+        return known === undefined ? [] : [{ sessionId: known, createdAt, updatedAt }];
+      });
       return Response.json({
-        sessions: mine.map(({ sessionId, createdAt, updatedAt }) => ({
-          sessionId: sessionId.slice(prefix.length),
-          createdAt,
-          updatedAt,
-        })),
+        sessions,
         ...(page.next !== undefined && { next: page.next }),
       });
     },
@@ -141,6 +137,30 @@ export const sessionRoutes: readonly Route[] = [
     async handle(call) {
       const { session } = await sessionOf(call);
       return Response.json({ questions: (await session.pending()).map(questionOf) });
+    },
+  },
+  {
+    method: 'GET',
+    path: '/sessions/{sessionId}/allowances',
+    operation: 'listAllowances',
+    summary: 'What was approved with `remember`, and is not asked again in this session.',
+    answers: ['json'],
+    async handle(call) {
+      const { session } = await sessionOf(call);
+      return Response.json({ allowances: (await session.allowances()).map(allowanceOf) });
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/sessions/{sessionId}/allowances/{allowanceId}',
+    operation: 'revokeAllowance',
+    summary: 'Takes an allowance back: the next such call is asked about, in a run under way too.',
+    answers: ['nothing'],
+    async handle(call) {
+      const { session } = await sessionOf(call);
+      if (!(await session.revoke(call.parameters.allowanceId!)))
+        throw new HttpFailure(404, 'ALLOWANCE_UNKNOWN', 'There is no such allowance, or none any more.');
+      return new Response(undefined, { status: 204 });
     },
   },
 ];

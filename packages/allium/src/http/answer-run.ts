@@ -1,0 +1,191 @@
+/** Starting a run, here or in a queue, and answering with its events or its result. */
+import type { Agent, RunOptions, RunResult, RunStream, Stop } from '../index.js';
+import type { ClientEnd, ClientUsage, Question } from './events.js';
+import { type Found, tenantOf } from './find-session.js';
+import { questionOf, told } from './projection.js';
+import { type Begin, enqueue, JobReader, type QueuedOutcome, type RunQueue } from './queued.js';
+import type { EventReader } from './reader.js';
+import type { Call, Handling } from './route.js';
+import { sseLines, sseResponse, type TextSource } from './sse.js';
+
+/** What hooks and tools are told of the request. */
+export function runOptions({ handling, caller }: Call, agent: Agent): RunOptions {
+  const { user, metadata } = caller;
+  const name = handling.names.get(agent);
+  return { metadata: { ...metadata, ...(user !== undefined && { user }), agent: name } };
+}
+
+/** Starts a run, and answers with its events or, at its end, with JSON. */
+export async function runAnswer(call: Call, found: Found, begin: Begin): Promise<Response> {
+  const { request, handling } = call;
+  const run = await startRun(call, found, begin);
+  const leave = leaving(call, found, handling.detached ?? false);
+  const headers = { 'x-session-id': encodeURIComponent(found.sessionId) };
+  if (wantsEvents(request)) return events(call, run.reader(), sseLines, leave, headers);
+  request.signal.addEventListener('abort', leave, { once: true });
+  const result = await run.result();
+  request.signal.removeEventListener('abort', leave);
+  return Response.json(answerOf(handling, found.sessionId, result), { headers });
+}
+
+/** A run that has begun, here or elsewhere. */
+interface StartedRun {
+  reader(): EventReader;
+  /** Waits for its end. */
+  result(): Promise<ShownResult>;
+}
+
+/** What an answer tells of a result. */
+type ShownResult = Pick<RunResult, 'runId' | 'status' | 'stop' | 'text' | 'pending' | 'usage'>;
+
+export async function startRun(call: Call, found: Found, begin: Begin): Promise<StartedRun> {
+  const { queue, hub } = call.handling;
+  if (queue) return startQueued(call, queue, found, begin);
+  const { storeId, isNew, session } = found;
+  const options = runOptions(call, found.agent);
+  const start = (): RunStream => {
+    if (begin.type === 'run') return session.stream(begin.input, options);
+    if (begin.type === 'continue') return session.continueStream(options);
+    return session.resumeStream(begin.answers ? { ...options, answers: begin.answers } : options);
+  };
+  const run = await hub.publish(storeId, start, { isNew });
+  call.context?.waitUntil?.(run.ended);
+  run.stream.result
+    .catch((error: { result?: RunResult }) => {
+      // An aborted run did not fail, and an error without a result is thrown to the handler of the request.
+      if (error?.result?.status === 'error') call.handling.onError(error, call.request);
+    })
+    // Nobody waits for this: an `onError` that throws must not end the process.
+    .catch(() => undefined);
+  return {
+    reader: run.reader,
+    async result() {
+      const result = await run.stream.result.catch((error: { result?: RunResult }) => {
+        if (error?.result === undefined) throw error;
+        return error.result;
+      });
+      await run.ended;
+      return result;
+    },
+  };
+}
+
+async function startQueued(
+  call: Call,
+  queue: RunQueue,
+  { storeId, agent, isNew }: Found,
+  begin: Begin,
+): Promise<StartedRun> {
+  const { handling, caller, request } = call;
+  const head = isNew ? 0 : await handling.store.head(storeId);
+  const { metadata } = runOptions(call, agent);
+  const options = { sessionId: storeId, ...tenantOf(caller), ...(metadata && { metadata }) };
+  const runId = await enqueue(queue, handling.names.get(agent)!, begin, options);
+  return {
+    // After everything that was there before.
+    reader: () => new JobReader(queue.reader(storeId, head === 0 ? {} : { after: `${head}.999999999` })),
+    async result() {
+      const { status, ...outcome } = await queue.finished(runId, { signal: request.signal });
+      return {
+        stop: STOP[status],
+        usage: NO_USAGE,
+        pending: [],
+        ...outcome,
+        status: status === 'failed' ? 'error' : status,
+      };
+    },
+  };
+}
+
+/** Of runs that were over before they began. */
+const STOP: Readonly<Record<QueuedOutcome['status'], Stop>> = {
+  done: { reason: 'final' },
+  stopped: { reason: 'stopped' },
+  suspended: { reason: 'suspended' },
+  aborted: { reason: 'aborted' },
+  failed: { reason: 'error' },
+};
+const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } as const;
+
+/** What happens when the client leaves: nothing to a detached run. */
+export function leaving(call: Call, found: Found, otherwise: boolean): () => void {
+  const detached = (call.body?.detached as boolean | undefined) ?? otherwise;
+  return () => {
+    // It may have ended just now.
+    if (!detached) stopRun(call, found, 'The client left.').catch(() => undefined);
+  };
+}
+
+/** Ends the run under way, wherever it is. */
+export async function stopRun(
+  { handling: { queue } }: Call,
+  { session, storeId }: Found,
+  reason: string | undefined,
+): Promise<void> {
+  if (!(await queue?.stop(storeId, reason))) await session.abort(reason);
+}
+
+/** Is there a run under way, as far as this process knows? */
+export async function isBusy({ handling: { queue, hub } }: Call, storeId: string): Promise<boolean> {
+  return queue ? queue.isBusy(storeId) : hub.isLive(storeId);
+}
+
+/** A reader of what was and what comes. */
+export function readerOf({ handling: { queue, hub } }: Call, storeId: string, after?: string): EventReader {
+  const options = after === undefined ? {} : { after };
+  return queue ? queue.reader(storeId, options) : hub.reader(storeId, options);
+}
+
+/** A response of lines that ends with its reader. */
+export function events(
+  { handling, request }: Call,
+  reader: EventReader,
+  lines: (reader: EventReader) => TextSource,
+  onLeave: () => void = () => {},
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  let over = false;
+  const leave = (): void => {
+    if (over) return;
+    over = true;
+    reader.leave();
+    onLeave();
+  };
+  const next = lines(reader);
+  const ending: TextSource = async () => {
+    const text = await next();
+    if (text === undefined) over = true;
+    return text;
+  };
+  // Platforms cancel the body or abort the signal when a client leaves, or both.
+  const onBegin = (): void => {
+    if (request.signal.aborted) leave();
+    else request.signal.addEventListener('abort', leave, { once: true });
+  };
+  return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onBegin, onLeave: leave, headers });
+}
+
+export function wantsEvents(request: Request): boolean {
+  return request.headers.get('accept')?.includes('text/event-stream') ?? false;
+}
+
+/** The JSON answer of a run. */
+export interface RunAnswer extends ClientEnd {
+  readonly sessionId: string;
+  readonly text: string;
+  readonly questions: readonly Question[];
+  readonly usage?: ClientUsage;
+}
+
+function answerOf({ showsUsage }: Handling, sessionId: string, result: ShownResult): RunAnswer {
+  const { runId, status, stop, text, pending, usage } = result;
+  return {
+    sessionId,
+    runId,
+    status,
+    stop: told(status, stop),
+    text,
+    questions: pending.map(questionOf),
+    ...(showsUsage && { usage }),
+  };
+}

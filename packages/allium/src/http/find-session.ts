@@ -1,0 +1,69 @@
+/** Finding the session a request is about: whose it is, and which agent runs it. */
+import type { Agent, Entry, Session } from '../index.js';
+import { HttpFailure, unknownSession } from './failures.js';
+import type { Call } from './route.js';
+import type { Caller } from './serve.js';
+
+/** A session that exists and is the caller's. */
+export interface Found {
+  readonly sessionId: string;
+  readonly storeId: string;
+  readonly agent: Agent;
+  readonly session: Session;
+  /** Its id was made just now, so nobody else writes to it. */
+  readonly isNew?: boolean;
+}
+
+/** The session of a path. Those that do not exist and those of others are told apart by nothing. */
+export async function sessionOf(call: Call): Promise<Found> {
+  const found = await openSession(call, call.parameters.sessionId!);
+  if (found === undefined) throw unknownSession();
+  return found;
+}
+
+/** Undefined where there is no such session. */
+export async function openSession(call: Call, sessionId: string): Promise<Found | undefined> {
+  const { handling, caller } = call;
+  const storeId = handling.ids.inStore(sessionId, caller);
+  if ((await handling.store.head(storeId)) === 0) return undefined;
+  const agent = await agentOf(call, storeId);
+  const session = agent.session(storeId, tenantOf(caller));
+  // It tells whose it is: `TENANT_MISMATCH` is answered as an unknown session.
+  await session.pending();
+  return { sessionId, storeId, agent, session };
+}
+
+export function newSession(call: Call, sessionId: string): Found {
+  const { handling, caller } = call;
+  const storeId = handling.ids.inStore(sessionId, caller);
+  const agent = agentNamed(call) ?? handling.agents.values().next().value!;
+  return { sessionId, storeId, agent, session: agent.session(storeId, tenantOf(caller)) };
+}
+
+/** For the options of sessions. */
+export function tenantOf({ tenant }: Caller): { readonly tenant?: string } {
+  return tenant === undefined ? {} : { tenant };
+}
+
+/** The agent a request names. */
+function agentNamed({ handling, body, query }: Call): Agent | undefined {
+  const name: string | undefined = body?.agent ?? query.get('agent');
+  if (name === undefined) return undefined;
+  const agent = handling.agents.get(name);
+  if (!agent) throw new HttpFailure(404, 'AGENT_UNKNOWN', 'There is no such agent.');
+  return agent;
+}
+
+/** The agent that is named, or the one the session was last run with. */
+async function agentOf(call: Call, storeId: string): Promise<Agent> {
+  const named = agentNamed(call);
+  const { agents, store } = call.handling;
+  const first = agents.values().next().value!;
+  if (named || agents.size === 1) return named ?? first;
+  const entries = await store.read(storeId, 1);
+  const start = entries.findLast(
+    (entry): entry is Entry & { type: 'run_start' } => entry.type === 'run_start',
+  );
+  const { agent } = (start?.metadata ?? {}) as { agent?: string };
+  return agents.get(agent ?? '') ?? first;
+}

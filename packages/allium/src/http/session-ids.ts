@@ -1,0 +1,54 @@
+/** What a session is called in the store, and by its clients. Sessions of two tenants never meet, whatever ids they choose. */
+import { parentOf } from '../stores/kit/index.js';
+import { HttpFailure } from './failures.js';
+import type { Caller, ServeOptions } from './serve.js';
+
+export interface SessionIds {
+  /** Its id in the store. Throws where it can't be one. */
+  inStore(sessionId: string, caller: Caller): string;
+  /** The id that this caller knows it by; undefined where it is none of the caller's. */
+  forClient(storeId: string, caller: Caller): string | undefined;
+}
+
+export function sessionIds(
+  authorize: ServeOptions['authorize'],
+  storeId: ServeOptions['storeId'],
+): SessionIds {
+  const { inStore, forClient } = storeId ? own(storeId) : authorize === 'none' ? PLAIN : BY_TENANT;
+  return {
+    inStore(sessionId, caller) {
+      // Dots alone are steps in an address, and never arrive.
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is refused.
+      if (!/^(?!\.{1,2}$)[^\u0000-\u001f\u007f]{1,200}$/.test(sessionId)) throw invalidId();
+      const id = inStore(sessionId, caller);
+      if (parentOf(id) !== undefined) throw invalidId();
+      return id;
+    },
+    forClient: (id, caller) => (parentOf(id) === undefined ? forClient(id, caller) : undefined),
+  };
+}
+
+function invalidId(): HttpFailure {
+  return new HttpFailure(
+    400,
+    'INVALID_SESSION_ID',
+    'A session id has 1 to 200 characters, no line breaks or other control characters, and is neither `.`, `..` nor that of a sub-agent.',
+  );
+}
+
+const PLAIN: SessionIds = { inStore: (id) => id, forClient: (id) => id };
+
+function own(storeId: NonNullable<ServeOptions['storeId']>): SessionIds {
+  return { ...PLAIN, inStore: storeId };
+}
+
+/** `tenant/id`. A caller without a tenant has no slash in it, or it could take the ids of tenants. */
+const BY_TENANT: SessionIds = {
+  inStore: (id, { tenant }) =>
+    tenant === undefined ? id.replace(/[%/]/g, encodeURIComponent) : `${encodeURIComponent(tenant)}/${id}`,
+  forClient(id, { tenant }) {
+    if (tenant === undefined) return id.includes('/') ? undefined : id.replace(/%2[5F]/g, decodeURIComponent);
+    const prefix = `${encodeURIComponent(tenant)}/`;
+    return id.startsWith(prefix) ? id.slice(prefix.length) : undefined;
+  },
+};
