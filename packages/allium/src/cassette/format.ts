@@ -216,7 +216,7 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
   if (header.version !== CASSETTE_VERSION)
     throw invalid(
       first.number,
-      `says version ${header.version}, and only ${CASSETTE_VERSION} can be read here`,
+      `has version ${header.version}, but this release reads only version ${CASSETTE_VERSION}`,
     );
   return rest.map(({ number, value }) => {
     const flaw = flawOf(value);

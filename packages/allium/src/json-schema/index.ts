@@ -112,7 +112,7 @@ async function compile(schema: JsonSchema): Promise<Validate> {
     checks.validateSchema(spoken, true);
     validate = make().compile(spoken);
     // An extension of ajv: such a schema answers with a promise, which would count as a yes.
-    if (validate.$async) throw new Error('`$async` is no part of it');
+    if (validate.$async) throw new Error('`$async` is not supported');
   } catch (error) {
     throw new AlliumError(
       'INVALID_TOOL',

@@ -90,7 +90,7 @@ function checkSkips(
       const near = closestName(law, names);
       throw new AlliumError(
         'INVALID_OPTION',
-        `\`skip\` names ${describeValue(law)}, which is no law.${near ? ` Did you mean "${near}"?` : ''} The laws: ${names.join(', ')}.`,
+        `\`skip\` names ${describeValue(law)}, which is not a law.${near ? ` Did you mean "${near}"?` : ''} The laws: ${names.join(', ')}.`,
       );
     }
     if (typeof reason !== 'string' || reason === '')

@@ -74,7 +74,7 @@ const BROKEN: Record<
   'dangling-timers': [
     [hopeful, 'Expected no timer of the clock to be left after the abort, got 1.'],
     [deafBackOff, 'In "aborted after a model call that failed": Expected no timer'],
-    [eavesdropping, 'In "eight turns": Expected every call to take its listener off ctx.signal again, but 8'],
+    [eavesdropping, 'In "eight turns": Expected every call to remove its listener from ctx.signal, but 8'],
   ],
   'unhandled-rejections': [[lateRace, 'rejected unhandled. The first: The bench aborts.']],
   'second-next': [
@@ -150,7 +150,7 @@ describe('checkMiddleware', () => {
     });
     const reports = await checkMiddleware(broken);
     expect(reports.find(({ law }) => law === 'neutrality')?.error).toMatch(
-      /^In "an answer of text \(stream\)": Only with the middleware the run fails: .*my own bug/,
+      /^In "an answer of text \(stream\)": The run fails only with the middleware: .*my own bug/,
     );
   });
 
@@ -239,7 +239,7 @@ describe('checkMiddleware', () => {
       '`handles` may hold model-errors, tool-errors',
     );
     await expect(checkMiddleware(talkative, { skip: { neutral: 'x' } as never })).rejects.toThrow(
-      'which is no law.',
+      'which is not a law.',
     );
     await expect(checkMiddleware(talkative, { skip: { neutrality: '' } })).rejects.toThrow(
       'to be the reason, as text',

@@ -36,7 +36,7 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
     [namelessModel, 'Expected `id` to be non-empty text, got "".'],
   ],
   'valid-parts': [
-    [rawModel, 'test/broken yielded {"type":"content_block_start","index":0}: its `type` is none of text, '],
+    [rawModel, 'test/broken yielded {"type":"content_block_start","index":0}: its `type` must be text, '],
   ],
   finish: [
     [endlessModel, 'Expected the stream to end with a `finish` part, got {"type":"text","text":"morning."}.'],

@@ -27,6 +27,7 @@ import { lateStore } from './broken/stores/one-winner.js';
 import { disorderlyStore, textSortingStore, timeSortingStore } from './broken/stores/order.js';
 import { batchReadingStore } from './broken/stores/read-from.js';
 import { caseFoldingStore } from './broken/stores/session-ids.js';
+import { overlappingTailStore, snapshotKeepingStore } from './broken/stores/tail.js';
 import { cachingStore, cachingStoreAgain } from './broken/stores/two-handles.js';
 import { lossyTextStore } from './broken/stores/unicode.js';
 import {
@@ -75,6 +76,7 @@ const BROKEN: Record<
   'inbox-cursor': [{ open: destructiveInboxStore }],
   'inbox-taken': [{ open: hoardingInboxStore }],
   'inbox-early': [{ open: strictInboxStore }],
+  tail: [{ open: overlappingTailStore }, { open: snapshotKeepingStore }],
   'two-handles': [{ open: cachingStore, reopen: cachingStoreAgain }],
   crash: [{ open: bufferingStore, reopen: bufferingStoreAgain }],
 };
@@ -189,7 +191,7 @@ describe('testStore', () => {
 
   it('refuses skips that name no law or give no reason', () => {
     expect(() => declared({ skip: { crsh: 'typo' } as object })).toThrow(
-      '`skip` names "crsh", which is no law. Did you mean "crash"?',
+      '`skip` names "crsh", which is not a law. Did you mean "crash"?',
     );
     expect(() => declared({ skip: { crash: '' } })).toThrow(
       'Expected `skip["crash"]` to be the reason, as text, got "".',

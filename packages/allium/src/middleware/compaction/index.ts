@@ -170,7 +170,7 @@ function windowOf(model: Model, given = model.contextWindow): number {
   if (given === undefined)
     throw new AlliumError(
       'INVALID_OPTION',
-      `compaction({ fraction }) needs the context window of ${modelName(model)}, which does not say it. Pass \`windowTokens\`, in tokens.`,
+      `compaction({ fraction }) needs the context window of ${modelName(model)}, which the model does not state. Pass \`windowTokens\`.`,
       { data: { option: 'windowTokens', model: modelName(model) } },
     );
   return given;

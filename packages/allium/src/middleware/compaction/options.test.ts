@@ -31,9 +31,7 @@ describe('compaction', () => {
   it('says what to pass if nobody knows the window', async () => {
     const made = compaction({ ...WITHOUT, summaryModel: summariser('S'), fraction: 0.5 });
     const agent = new Agent({ model: scriptedModel(['x']), middleware: [made] });
-    await expect(agent.run('go')).rejects.toThrow(
-      /needs the context window of .* Pass `windowTokens`, in tokens/,
-    );
+    await expect(agent.run('go')).rejects.toThrow(/needs the context window of .* Pass `windowTokens`/);
   });
 
   it('puts your words before the summary', async () => {

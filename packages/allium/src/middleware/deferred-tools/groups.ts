@@ -149,7 +149,7 @@ function checked({ id, toolNames }: ToolGroup, tools: unknown): ReadonlyMap<stri
   ];
   throw new AlliumError(
     'INVALID_OPTION',
-    `What load() brought is not what \`toolNames\` says: ${problems.join(', and ')}. Make both agree.`,
+    `load() returned other tools than \`toolNames\` lists: ${problems.join(', and ')}. Make both agree.`,
     { data: { group: id, missing, surplus } },
   );
 }

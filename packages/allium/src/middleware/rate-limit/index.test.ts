@@ -449,11 +449,11 @@ describe('rate-limit', () => {
     [{}, 'Expected `limit` to be an integer ≥ 1, got undefined.'],
     [
       { perMs: 1000 },
-      'Expected `limit` to be an integer ≥ 1, for `perMs` says nothing without it, got undefined.',
+      'Expected `limit` to be an integer ≥ 1, because `perMs` means nothing without it, got undefined.',
     ],
     [
       { limit: 5 },
-      'Expected `perMs` to be a finite number ≥ 1, for `limit` says nothing without it, got undefined.',
+      'Expected `perMs` to be a finite number ≥ 1, because `limit` means nothing without it, got undefined.',
     ],
     [{ limit: 0, perMs: 1000 }, 'Expected `limit` to be an integer ≥ 1, got 0.'],
     [{ limit: 1, perMs: 0 }, 'Expected `perMs` to be a finite number ≥ 1, got 0.'],

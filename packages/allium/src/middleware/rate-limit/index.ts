@@ -108,9 +108,9 @@ function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
 
 function windows(limit: number | undefined, perMs: number | undefined): Windows {
   if (limit === undefined && perMs !== undefined)
-    throw invalidOption('limit', 'an integer ≥ 1, for `perMs` says nothing without it', limit);
+    throw invalidOption('limit', 'an integer ≥ 1, because `perMs` means nothing without it', limit);
   if (perMs === undefined && limit !== undefined)
-    throw invalidOption('perMs', 'a finite number ≥ 1, for `limit` says nothing without it', perMs);
+    throw invalidOption('perMs', 'a finite number ≥ 1, because `limit` means nothing without it', perMs);
   if (limit === undefined || perMs === undefined) throw invalidOption('limit', 'an integer ≥ 1', limit);
   return new Windows(limit, perMs);
 }

@@ -517,7 +517,7 @@ describe('from', () => {
     [
       'a version of tomorrow',
       ['{"allium":"cassette","version":9}'],
-      'says version 9, and only 1 can be read here',
+      'has version 9, but this release reads only version 1',
     ],
     ['a conflict of git', [header, '<<<<<<< HEAD'], 'Line 2 of the cassette is not JSON'],
     [
@@ -566,12 +566,12 @@ describe('from', () => {
     [
       'an unknown part',
       { content: [{ type: 'song' }], finish: 'stop' },
-      'yielded {"type":"song"}: its `type` is',
+      'yielded {"type":"song"}: its `type` must be',
     ],
     [
       'counts that are none',
       { content: [], finish: 'stop', usage: { inputTokens: 'x' } },
-      'reported a usage that',
+      'reported token usage that',
     ],
     [
       'a verdict on no call',
@@ -634,7 +634,7 @@ describe('from', () => {
     const { lines } = await recording(script, 'hi', { tools: [add] });
     const agent = replaying(lines.toSpliced(1, 1), { tools: [add] }).agent;
     await expect(agent.run('hi')).rejects.toThrow(
-      /Line 3 of the cassette goes on from the request "\w+", which is not/,
+      /Line 3 of the cassette continues from the request "\w+", which the cassette does not contain/,
     );
   });
 

@@ -80,7 +80,7 @@ export class Library {
   private broken({ number }: Line, after: string): AlliumError {
     return new AlliumError(
       'CASSETTE_INVALID',
-      `Line ${number} of ${this.name} goes on from the request ${describeValue(after)}, which is not there. Put it back, or record again.`,
+      `Line ${number} of ${this.name} continues from the request ${describeValue(after)}, which the cassette does not contain. Restore that line, or record again.`,
       { data: { line: number, after } },
     );
   }

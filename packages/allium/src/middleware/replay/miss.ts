@@ -21,7 +21,9 @@ export function miss(asked: Asked, library: Library): AlliumError {
     );
   const near = nearest(asked, library);
   if (!near)
-    return error(library.lines.length === 0 ? 'There is nothing in it.' : 'It holds none of this kind.');
+    return error(
+      library.lines.length === 0 ? 'The cassette is empty.' : 'It has no recordings of this kind.',
+    );
   const { number: line } = near.line;
   return error(`The nearest one, on line ${line}, differs:\n${describe(near.list)}`, {
     nearest: line,

@@ -146,9 +146,9 @@ describe('a miss', () => {
     await expect(replaying(lines, { outside: [asks(2)] }).agent.run('hi')).rejects.toThrow(
       'It was recorded once, and this run has asked for it before.',
     );
-    await expect(replaying([]).agent.run('hi')).rejects.toThrow('There is nothing in it.');
+    await expect(replaying([]).agent.run('hi')).rejects.toThrow('The cassette is empty.');
     const missing = new Agent({ model: side, middleware: [replay({ from: 'no/such/file.jsonl' })] });
-    await expect(missing.run('hi')).rejects.toThrow('in no/such/file.jsonl. There is nothing in it.');
+    await expect(missing.run('hi')).rejects.toThrow('in no/such/file.jsonl. The cassette is empty.');
   });
 
   it('tells no secrets', async () => {

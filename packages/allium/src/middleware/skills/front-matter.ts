@@ -83,7 +83,11 @@ function entriesOf(lines: readonly string[], file: string): ReadonlyMap<string, 
     if (line === '' || line.startsWith('#')) continue;
     if (/^\s|^- /.test(line)) {
       if (!above)
-        throw invalidSkill(file, number, 'is indented below nothing. Begin the line at its left edge.');
+        throw invalidSkill(
+          file,
+          number,
+          'is indented, but nothing above it takes indented lines. Remove the indentation.',
+        );
       above.below.push(line);
       continue;
     }

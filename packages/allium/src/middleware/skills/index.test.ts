@@ -315,7 +315,11 @@ describe('skills, front matter', () => {
     ['---\nname: a\nname: b\ndescription: A.\n---', 3, 'repeats the key "name". Remove one of the lines.'],
     ['---\nname:a\n---', 2, 'is not "key: value", with a space after the colon: "name:a"'],
     ['---\nname a\n---', 2, 'is not "key: value"'],
-    ['---\n  name: a\n---', 2, 'is indented below nothing. Begin the line at its left edge.'],
+    [
+      '---\n  name: a\n---',
+      2,
+      'is indented, but nothing above it takes indented lines. Remove the indentation.',
+    ],
     ['---\nname: a\ndescription: >\n---', 3, 'has no value for "description". Write one.'],
     ['---\nname: a\ndescription: |2-\n\n---', 3, 'has no value for "description".'],
     [

@@ -53,7 +53,30 @@ describe('smooth-stream', () => {
     expect(pieces).toEqual(['One ', 'two  ', 'three\n', 'four']);
     expect(times[1]! - times[0]!).toBe(10);
     expect(times[2]! - times[1]!).toBe(10);
+    expect(times[3]! - times[2]!).toBe(10);
     expect(result.text).toBe('One two  three\nfour');
+  });
+
+  it.each<[string, ModelPart[]]>([
+    ['a block that ends', [{ type: 'text', text: 'One two', end: true }]],
+    [
+      'another block',
+      [
+        { type: 'text', text: 'One two', block: 1 },
+        { type: 'text', text: '!', block: 2 },
+      ],
+    ],
+    [
+      'a call',
+      [
+        { type: 'text', text: 'One two' },
+        { type: 'tool-call', id: 'c', name: 'x', arguments: '{}' },
+      ],
+    ],
+  ])('paces the last word before %s', async (_, parts) => {
+    const { pieces, times } = await shown(modelOf(...parts));
+    expect(pieces.slice(0, 2)).toEqual(['One ', 'two']);
+    expect(times[1]! - times[0]!).toBe(10);
   });
 
   it('goes by lines or by characters, and never cuts a character in two', async () => {

@@ -82,9 +82,15 @@ async function* paced(
   /** What is not a whole piece yet. */
   let held: Text | undefined;
   let due = Number.NEGATIVE_INFINITY;
+  const turn = async (): Promise<void> => {
+    const wait = due - monotonic(clock);
+    if (wait > 0) await sleep(wait, call.signal, clock);
+    due = monotonic(clock) + delayMs;
+  };
   for await (const part of parts) {
     const plain = isPlain(part);
     if (held && !(plain && part.type === held.type && part.block === held.block)) {
+      await turn();
       yield held;
       held = undefined;
     }
@@ -95,17 +101,20 @@ async function* paced(
     const { end, ...rest } = part;
     let text: string = (held?.text ?? '') + part.text;
     for (let match = piece.exec(text); match; match = piece.exec(text)) {
-      const wait = due - monotonic(clock);
-      if (wait > 0) await sleep(wait, call.signal, clock);
-      due = monotonic(clock) + delayMs;
+      await turn();
       yield { ...rest, text: match[0] };
       text = text.slice(match[0].length);
     }
     held = undefined;
-    if (end) yield { ...part, text };
-    else if (text !== '') held = { ...rest, text };
+    if (end) {
+      if (text !== '') await turn();
+      yield { ...part, text };
+    } else if (text !== '') held = { ...rest, text };
   }
-  if (held) yield held;
+  if (held) {
+    await turn();
+    yield held;
+  }
 }
 
 /** Signatures and metadata belong to the part they came with: such parts stay as they are. */

@@ -14,7 +14,7 @@ export interface ChildParts {
   readonly defaultModel: Model | undefined;
   readonly sharedTools: readonly Tool[];
   readonly excludeTools: readonly string[];
-  /** Outside the middleware of the spec. */
+  /** Stands outside the middleware that the specification of the child lists. */
   readonly outer: MiddlewareList;
 }
 

@@ -1,6 +1,7 @@
 /** After an abort neither the model nor a tool is called again. */
+
+import { eachInterruption } from './aftermath.js';
 import type { MiddlewareCheck } from './context.js';
-import { eachInterruption } from './interruption.js';
 
 export const abortCalls: MiddlewareCheck<'abort-calls'> = {
   law: 'abort-calls',

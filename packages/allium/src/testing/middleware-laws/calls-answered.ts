@@ -3,8 +3,9 @@
 import { type Message, type RunResult, toolCallsOf } from '../../index.js';
 import { messageOf } from '../../kit/index.js';
 import { toolCalls } from '../scripted-model.js';
-import { allScenarios, during, fresh, type MiddlewareCheck, runApproved } from './context.js';
-import { interruptions, type KitScenario } from './scenarios.js';
+import { eachInterruption, eachRun } from './aftermath.js';
+import { during, fresh, type MiddlewareCheck, runApproved } from './context.js';
+import type { KitScenario } from './scenarios.js';
 
 const add = { name: 'kit_add', args: { a: 1, b: 2 } };
 const ENDED_BY_A_CALL: readonly KitScenario[] = [
@@ -21,21 +22,13 @@ const ENDED_BY_A_CALL: readonly KitScenario[] = [
 export const callsAnswered: MiddlewareCheck<'calls-answered'> = {
   law: 'calls-answered',
   async check(context) {
-    for (const scenario of [...allScenarios(context), ...ENDED_BY_A_CALL]) {
-      await during(scenario.name, async () => {
-        // A call that somebody is asked about has no result until there is an answer.
-        for (const part of await runApproved(fresh(context), scenario)) expectAnswered(part);
-      });
-    }
-    for (const scenario of interruptions()) {
-      await during(`aborted ${scenario.name}`, async () => {
-        const bench = fresh(context);
-        const running = bench.start(scenario);
-        await bench.idle(running);
-        running.abort();
-        expectAnswered(await bench.finish(running));
-      });
-    }
+    // A call that somebody is asked about has no result until there is an answer.
+    await eachRun(context, ({ parts }) => parts.forEach(expectAnswered));
+    for (const scenario of ENDED_BY_A_CALL)
+      await during(scenario.name, async () =>
+        (await runApproved(fresh(context), scenario)).forEach(expectAnswered),
+      );
+    await eachInterruption(context, ({ parts }) => parts.forEach(expectAnswered));
   },
 };
 

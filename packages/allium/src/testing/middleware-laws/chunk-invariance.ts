@@ -4,6 +4,7 @@ import { chunkings, rechunked, unchunked } from './chunkings.js';
 import { during, fresh, type MiddlewareCheck } from './context.js';
 import { WORDY } from './scenarios.js';
 
+/** Beside the fixed ones: these have pieces of uneven length. */
 const RANDOM_CHUNKINGS = 25;
 const COMPARED = ['messages', 'request-messages', 'system-prompt', 'tool-runs', 'result'] as const;
 

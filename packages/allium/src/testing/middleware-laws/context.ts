@@ -57,10 +57,18 @@ export async function during<T>(situation: string, work: () => T | Promise<T>): 
 /** How often one run may ask before it is let be. */
 const QUESTIONS = 20;
 
-/** Runs a scenario to its end, with a yes to whatever is asked on the way. Returns every part of the run, in order. */
-export async function runApproved(on: Bench, scenario: KitScenario): Promise<readonly Observation[]> {
+/**
+ * Runs a scenario to its end, with a yes to whatever is asked on the way. Returns every part of the run, in order.
+ * `afterFirst` is called before the first question is answered.
+ */
+export async function runApproved(
+  on: Bench,
+  scenario: KitScenario,
+  afterFirst?: () => void,
+): Promise<readonly Observation[]> {
   let running = on.start(scenario);
   const parts = [await on.finish(running)];
+  afterFirst?.();
   while (parts.at(-1)!.result.status === 'suspended' && parts.length <= QUESTIONS) {
     running = on.resume(running, parts.at(-1)!);
     parts.push(await on.finish(running));

@@ -31,6 +31,7 @@ const COMPARED = ['events', 'messages', 'request-messages', 'tool-runs', 'result
 export const controlSignals: MiddlewareCheck<'control-signals'> = {
   law: 'control-signals',
   async check(context) {
+    const alone = await fresh(context).run(CALM.at(-1)!);
     for (const signal of SIGNALS) {
       await during(signal.name, async () => {
         const breaches: string[] = [];
@@ -42,7 +43,7 @@ export const controlSignals: MiddlewareCheck<'control-signals'> = {
       await during(`a run after ${TIMES} runs that ended with ${signal.name}`, async () => {
         const bench = fresh(context);
         for (let i = 0; i < TIMES; i++) await endingOf(bench, signal);
-        const [after, alone] = [await bench.run(CALM.at(-1)!), await fresh(context).run(CALM.at(-1)!)];
+        const after = await bench.run(CALM.at(-1)!);
         const advice = 'A control signal is no failure: do not count it.';
         for (const facet of COMPARED)
           expectSame(after.facets[facet], alone.facets[facet], `\`${facet}\` as in a first run`, advice);

@@ -2,21 +2,15 @@
 
 import { defaultMaxListeners, getEventListeners, getMaxListeners } from 'node:events';
 import type { Context, Middleware } from '../../index.js';
-import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
-import { eachInterruption } from './interruption.js';
+import { eachInterruption, eachRun } from './aftermath.js';
+import { during, fresh, type MiddlewareCheck } from './context.js';
 import { MANY_TURNS } from './scenarios.js';
 import { watched } from './watched.js';
 
 export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
   law: 'dangling-timers',
   async check(context) {
-    for (const scenario of allScenarios(context)) {
-      await during(scenario.name, async () => {
-        const bench = fresh(context);
-        await bench.run(scenario);
-        expectNone(bench.timers, 'after the run had ended');
-      });
-    }
+    await eachRun(context, ({ timers }) => expectNone(timers, 'after the run had ended'));
     await during(MANY_TURNS.name, async () => {
       const signals = new Set<AbortSignal>();
       const prepare = (middleware: Middleware) => heard(middleware, signals);
@@ -54,7 +48,7 @@ function expectFew(signals: ReadonlySet<AbortSignal>): void {
     if (getMaxListeners(signal) <= defaultMaxListeners) left += getEventListeners(signal, 'abort').length;
   if (left > FEW)
     throw new Error(
-      `Expected every call to take its listener off ctx.signal again, but ${left} are left. Remove it in a \`finally\`.`,
+      `Expected every call to remove its listener from ctx.signal, but ${left} are left. Remove it in a \`finally\`.`,
     );
 }
 

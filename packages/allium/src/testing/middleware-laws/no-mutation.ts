@@ -31,7 +31,9 @@ export const noMutation: MiddlewareCheck<'no-mutation'> = {
         if (error) notice('a stream transform', error.cause);
         if (attempts.length > 0) {
           const [first] = attempts;
-          throw new Error(`Expected no hook to change what it is given, but ${first}. Replace, don't edit.`);
+          throw new Error(
+            `Expected no hook to change the objects it is given, but ${first}. Replace them instead.`,
+          );
         }
 
         // Code that swallows the refusal, or is not in strict mode, shows itself when nothing is frozen.

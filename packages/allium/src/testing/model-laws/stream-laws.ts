@@ -89,7 +89,7 @@ function expectNoMore(
   const [before, after] = [first?.usage?.[key] ?? 0, again?.usage?.[key] ?? 0];
   if (after > before)
     throw new Error(
-      `Expected ${key} of a request that is sent again to be no more than the first time (${before}), got ${after}. Tell what one call used, not all so far.`,
+      `Expected ${key} of a request that is sent again to be no more than the first time (${before}), got ${after}. Report the usage of one call, not a running total.`,
     );
 }
 

@@ -4,10 +4,11 @@ import { INBOX_LAWS } from './inbox-laws.js';
 import { JOURNAL_LAWS } from './journal-laws.js';
 import type { StoreLawEntry } from './law.js';
 import { SESSION_LAWS } from './session-laws.js';
+import { TAIL_LAWS } from './tail-laws.js';
 
 export type { LawContext } from './law.js';
 
-const LAWS = [...JOURNAL_LAWS, ...SESSION_LAWS, ...INBOX_LAWS, ...HANDLE_LAWS] as const;
+const LAWS = [...JOURNAL_LAWS, ...SESSION_LAWS, ...INBOX_LAWS, ...HANDLE_LAWS, ...TAIL_LAWS] as const;
 
 export type StoreLaw = (typeof LAWS)[number]['law'];
 

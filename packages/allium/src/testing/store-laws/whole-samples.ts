@@ -7,6 +7,8 @@ import {
   type InboxItem,
   type NewEntry,
   type ToolMessage,
+  type TracedMessages,
+  type TraceRecord,
   type UserMessage,
 } from '../../index.js';
 import { NOW } from './samples.js';
@@ -54,6 +56,78 @@ const done: Whole<ToolMessage> = {
   isError: true,
   details: { rows: [1, 2] },
   metadata,
+};
+
+const list: Whole<TracedMessages> = {
+  of: 0,
+  given: 0,
+  parts: [{ history: [0, 2] }, { of: [2, 3] }, { key: 'm1' }],
+  added: { m1: asked },
+};
+const changed = [{ path: ['a', 0], at: 2, from: 1, to: null }];
+const prompt = { of: 0, given: 0, start: 1, end: 2, text: 'Be kind.' };
+const acted: Whole<TraceRecord> = {
+  n: 1,
+  at: NOW,
+  ms: 0.125,
+  turn: 1,
+  by: 'kit',
+  hook: 'wrapModel',
+  seam: 'model',
+  did: 'rewrote',
+  what: 'rewrote the messages of the request',
+  attempt: 1,
+  callId: 'c',
+  toolName: 'add',
+  messageId: 'm2',
+  changes: {
+    messages: list,
+    systemPrompt: prompt,
+    tools: { added: ['add'], removed: [] },
+    model: { from: 'test/model', to: 'test/other' },
+    settings: changed,
+    toolCall: changed,
+    args: changed,
+    result: changed,
+    response: changed,
+    message: changed,
+    inject: ['Go on.'],
+    decision: { type: 'stop', why: 'Enough.' },
+  },
+  verdict: {
+    guard: 'kit',
+    point: 'request',
+    action: 'redact',
+    kind: 'email',
+    severity: 'low',
+    start: 0,
+    end: 1,
+  },
+  error: { name: 'Error', message: 'Broken.', code: 'E', stack: '    at here' },
+  sent: {
+    history: 2,
+    messages: list,
+    systemPrompt: prompt,
+    tools: {
+      names: ['add'],
+      specs: [{ name: 'add', description: 'Adds.', inputSchema: {}, outputSchema: {} }],
+    },
+    model: 'test/model',
+    settings: {
+      maxOutputTokens: 9,
+      temperature: 0.5,
+      topP: 0.5,
+      stopSequences: ['.'],
+      seed: 1,
+      toolChoice: { tool: 'add' },
+      responseSchema: {},
+      provider: {},
+      systemMetadata: metadata,
+      systemBlocks: [{ chars: 1, hash, metadata }],
+    },
+  },
+  caller: 'kit',
+  agentId: 's/1',
 };
 
 const decisions: { readonly [Kind in Decision['type']]: Whole<Extract<Decision, { type: Kind }>> } = {
@@ -118,6 +192,13 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
   usage: { type: 'usage', runId, usage, costUsd: 0.5 },
   active: { type: 'active', runId, ms: 12.5 },
+  trace: {
+    type: 'trace',
+    runId,
+    version: 1,
+    records: [acted],
+    totals: [{ by: 'kit', hook: 'wrapModel', seam: 'model', calls: 1, ms: 0.125 }],
+  },
   inbox: {
     type: 'inbox',
     cursor: 3,
