@@ -1,27 +1,90 @@
 /** Connections to Redis, and who listens to what. */
 import { Redis, type RedisOptions } from 'ioredis';
+import { atMost } from './reach.js';
 
 /** `redis://user:password@host:port/database`, options of `ioredis`, or an open client of it, which stays yours. */
 export type Connection = string | RedisOptions | Redis;
 
+/** What becomes of the connection to Redis. It is made again until it stands, however long that takes. */
+export interface ConnectionChange {
+  readonly state: 'lost' | 'back';
+  /** `host:port` of Redis. */
+  readonly address: string;
+  readonly error?: unknown;
+}
+
+export interface ConnectionHooks {
+  onError(error: unknown): void;
+  onConnection(change: ConnectionChange): void;
+}
+
+/** How long Redis may take to say goodbye. */
+export const CLOSE_MS = 1000;
+
 export class Connections {
   readonly redis: Redis;
   private readonly owned: boolean;
+  /** Connections that BullMQ has made of this one. */
+  private readonly made: Redis[] = [];
   private listener: Redis | undefined;
   private readonly channels = new Map<string, Set<(message: string) => void>>();
+  private readonly reconnected = new Set<() => void>();
+  private closed = false;
 
-  constructor(connection: Connection, onError: (error: unknown) => void, waitsForever: boolean) {
+  /** `host:port`, for people. */
+  readonly address: string;
+  private readonly hooks: ConnectionHooks;
+  private lost = false;
+
+  constructor(connection: Connection, hooks: ConnectionHooks, waitsForever: boolean) {
     this.owned = !(connection instanceof Redis);
+    this.hooks = hooks;
     // A worker waits for a Redis that is being restarted; whoever enqueues is told after a while.
     const options: RedisOptions = waitsForever ? { maxRetriesPerRequest: null } : {};
     if (connection instanceof Redis) this.redis = connection;
     else if (typeof connection === 'string') this.redis = new Redis(connection, options);
     else this.redis = new Redis({ ...connection, ...options });
-    this.redis.on('error', onError);
-    this.onError = onError;
+    if (this.owned) this.noteDuplicates();
+    const { path, host = 'localhost', port = 6379 } = this.redis.options;
+    this.address = path ?? `${host}:${port}`;
+    this.redis.on('error', this.onError);
+    this.redis.on('close', this.onClose);
+    this.redis.on('ready', this.onReady);
   }
 
-  private readonly onError: (error: unknown) => void;
+  /** One that never stood would try for ever, and hold the process: BullMQ closes only those that did. */
+  private noteDuplicates(): void {
+    const duplicate = this.redis.duplicate.bind(this.redis);
+    this.redis.duplicate = (options) => {
+      const another = duplicate(options);
+      this.made.push(another);
+      return another;
+    };
+  }
+
+  /** Is there no connection at the moment? */
+  get isDown(): boolean {
+    return this.redis.status !== 'ready';
+  }
+
+  private readonly onError = (error: unknown): void => {
+    if (this.isDown) this.tellLost(error);
+    this.hooks.onError(error);
+  };
+
+  private readonly onClose = (): void => this.tellLost(undefined);
+
+  private readonly onReady = (): void => {
+    if (this.lost) this.hooks.onConnection({ state: 'back', address: this.address });
+    this.lost = false;
+  };
+
+  private tellLost(error: unknown): void {
+    if (this.lost || this.closed) return;
+    this.lost = true;
+    const { address } = this;
+    this.hooks.onConnection({ state: 'lost', address, ...(error !== undefined && { error }) });
+  }
 
   /** Calls back with every message of a channel, until the function that is returned is called. */
   listen(channel: string, fn: (message: string) => void): () => void {
@@ -39,15 +102,29 @@ export class Connections {
     };
   }
 
+  /** Calls back when messages may have been lost, and are heard again, until the function that is returned is called. */
+  onReconnect(fn: () => void): () => void {
+    this.reconnected.add(fn);
+    return () => this.reconnected.delete(fn);
+  }
+
   /** Settles when messages that are sent from now on are heard. */
   async listening(channel: string): Promise<void> {
     await this.subscriber.subscribe(channel);
   }
 
   async close(): Promise<void> {
+    this.closed = true;
     this.listener?.disconnect();
-    if (this.owned) await this.redis.quit().catch(() => this.redis.disconnect());
-    else this.redis.off('error', this.onError);
+    this.redis.off('close', this.onClose);
+    this.redis.off('ready', this.onReady);
+    if (!this.owned) {
+      this.redis.off('error', this.onError);
+      return;
+    }
+    // A server that does not answer would keep this waiting.
+    if (!this.isDown) await atMost(CLOSE_MS, this.redis.quit());
+    for (const one of [this.redis, ...this.made]) one.disconnect();
   }
 
   private get subscriber(): Redis {
@@ -56,6 +133,11 @@ export class Connections {
     listener.on('error', this.onError);
     listener.on('message', (channel, message) => {
       for (const fn of this.channels.get(channel) ?? []) fn(message);
+    });
+    let first = true;
+    listener.on('ready', () => {
+      if (!first) for (const fn of this.reconnected) fn();
+      first = false;
     });
     this.listener = listener;
     return listener;

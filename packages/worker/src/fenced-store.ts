@@ -26,8 +26,11 @@ function beginsSomething(entry: NewEntry): boolean {
   return entry.message.content.some(({ type }) => type === 'tool-call');
 }
 
-/** Stands between a run and the store. `appended` is told of every append that went through. */
-export function fencedStore(store: Store, fence: Fence, appended: (sessionId: string) => void): Store {
+/** Is told of every append that went through. */
+export type Appended = (sessionId: string, expectedSeq: number, entries: readonly NewEntry[]) => void;
+
+/** Stands between a run and the store. */
+export function fencedStore(store: Store, fence: Fence, appended: Appended): Store {
   type Append = (
     sessionId: string,
     seq: number,
@@ -41,7 +44,7 @@ export function fencedStore(store: Store, fence: Fence, appended: (sessionId: st
       // The result of the turn before may come with the model's next answer, and is not to be in doubt.
       const written = allowed === entries.length ? entries : entries.slice(0, allowed);
       const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
-      if (allowed > 0) appended(sessionId);
+      if (allowed > 0) appended(sessionId, seq, written);
       if (allowed === entries.length) return result;
       throw new AlliumError('STORE_FAILED', `This worker does not go on with session "${sessionId}".`);
     };

@@ -2,9 +2,10 @@ import { Agent, defineMiddleware, memoryStore, textOf, tool } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { maxTurns } from 'allium/middleware/max-turns';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { useFleets } from '../test/fleet.js';
+import { type Fleet, useFleets } from '../test/fleet.js';
 
 const { fleet } = useFleets();
 
@@ -187,14 +188,39 @@ describe('what becomes of a job', () => {
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Back.', runId: `${runId}~3` });
     const roles = (await agent.session(sessionId, { store }).messages()).map(({ role }) => role);
     expect(roles).toEqual(['user', 'assistant', 'tool', 'assistant']);
-    expect(events.map(({ type }) => type)).toEqual([
-      'started',
-      'retry',
-      'started',
-      'retry',
-      'started',
-      'ended',
-    ]);
+    await expect
+      .poll(() => events.map(({ type }) => type))
+      .toEqual(['started', 'retry', 'started', 'retry', 'started', 'ended']);
+  });
+
+  it('tries again when the store is down, whenever that is', async () => {
+    const inner = memoryStore();
+    let failures = 0;
+    const failing = ['read', 'append', 'head', 'take'];
+    const store = new Proxy(inner, {
+      get(target, name) {
+        const member: unknown = Reflect.get(target, name);
+        if (typeof member !== 'function') return member;
+        return async (...args: unknown[]) => {
+          // As a driver throws it, with a code of its own.
+          if (failures > 0 && failing.includes(String(name)) && failures--)
+            throw Object.assign(new Error('the database system is shutting down'), { code: '57P03' });
+          return Reflect.apply(member, target, args);
+        };
+      },
+    });
+    const { queue, work } = fleet({ store, retry: { attempts: 20, delayMs: 1 } });
+    const model = scriptedModel([failWith(busy()), text('Back.')], { repeat: true });
+    await work({ a: new Agent({ model }) });
+    for (const times of [1, 2, 3, 5]) {
+      failures = times;
+      const { runId } = await queue.enqueue('a', 'Hi.');
+      expect(await queue.finished(runId), `${times} failures`).toMatchObject({
+        status: 'done',
+        text: 'Back.',
+      });
+    }
+    expect(await queue.failed()).toEqual([]);
   });
 
   it('gives up when the provider stays down, into the dead-letter list', async () => {
@@ -217,8 +243,10 @@ describe('what becomes of a job', () => {
     expect(await queue.finished(runId)).toMatchObject({ status: 'failed' });
     expect(await queue.finished(next.runId)).toMatchObject({ status: 'failed' });
     expect(model.requests.length).toBe(1);
-    await expect.poll(async () => (await queue.failed()).length).toBe(2);
-    const [, first] = await queue.failed();
+    // Whoever hears of the end finds it there.
+    const failed = await queue.failed();
+    expect(failed.length).toBe(2);
+    const first = failed.find((one) => one.runId === runId);
     expect(first).toMatchObject({
       runId,
       sessionId,
@@ -270,7 +298,9 @@ describe('takeover', () => {
     const entries = await store.read(sessionId, 1);
     expect(entries.filter(({ type }) => type === 'run_start').length).toBe(1);
     expect(entries.filter(({ type }) => type === 'run_end')).toMatchObject([{ status: 'done' }]);
-    expect(events.map(({ type }) => type)).toEqual(expect.arrayContaining(['lost', 'takeover', 'ended']));
+    await expect
+      .poll(() => events.map(({ type }) => type))
+      .toEqual(expect.arrayContaining(['lost', 'takeover', 'ended']));
     expect((await queue.metrics()).takeovers).toBeGreaterThan(0);
   });
 
@@ -334,7 +364,7 @@ describe('leaving', () => {
   });
 
   it('hands over what does not end in time, where nothing is in doubt', async () => {
-    const { queue, work, store, events } = fleet();
+    const { queue, work, store, events, redis } = fleet();
     const begun = gate();
     const goOn = gate();
     const step = tool({
@@ -354,13 +384,21 @@ describe('leaving', () => {
       },
     });
     const agent = new Agent({ model, tools: [step], middleware: [holding] });
-    const worker = await work({ a: agent });
+    // It takes its time to say that it leaves, as on a busy machine: it must not take its own job again meanwhile.
+    const slow = new Redis(redis.options.port!, { maxRetriesPerRequest: null });
+    const evalsha = slow.evalsha.bind(slow) as (...args: unknown[]) => Promise<unknown>;
+    slow.evalsha = (async (...args: unknown[]) => {
+      if (args[5] === -1) await new Promise((resolve) => setTimeout(resolve, 300));
+      return evalsha(...args);
+    }) as never;
+    const worker = await work({ a: agent }, { connection: slow });
     const { runId, sessionId } = await queue.enqueue('a', 'Step.');
     await begun.promise;
     const left = worker.drain({ deadlineMs: 60_000, finishMs: 0 });
     goOn.resolve();
     await left;
-    expect(events.at(-1)?.type).toBe('handed over');
+    slow.disconnect();
+    expect(events.map(({ type }) => type)).toEqual(['started', 'handed over']);
     expect(await queue.outcome(runId)).toBe(undefined);
     await work({ a: agent });
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.', runId });
@@ -416,6 +454,89 @@ describe('cancel', () => {
     expect(await another().cancel(runId, 'Enough.')).toBe(true);
     expect(await queue.finished(runId)).toMatchObject({ status: 'aborted', stop: { reason: 'aborted' } });
     expect(await queue.failed()).toEqual([]);
+  });
+});
+
+describe('cancel of a run that waits for an answer', () => {
+  async function waiting(on: Fleet) {
+    const ran: string[] = [];
+    const pay = tool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({}),
+      execute: () => {
+        ran.push('pay');
+        return 'paid';
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'pay', args: {} }), text('Paid.')]);
+    const agent = new Agent({ model, tools: [pay], middleware: [approval({ policy: { pay: 'ask' } })] });
+    const worker = await on.work({ a: agent });
+    const { runId, sessionId } = await on.queue.enqueue('a', 'Pay.', { tenant: 'acme' });
+    const { pending } = await on.queue.finished(runId);
+    return { ran, worker, agent, runId, sessionId, requestId: pending![0]!.id };
+  }
+
+  async function expectEnded(on: Fleet, { ran, runId, sessionId, requestId }: Waiting, message: string) {
+    const stop = { reason: 'aborted', message };
+    await expect.poll(() => on.queue.outcome(runId)).toMatchObject({ status: 'aborted', stop });
+    await expect(on.queue.answer(requestId, { type: 'approve' })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+      message: expect.stringContaining('too late'),
+    });
+    const entries = await on.store.read(sessionId, 1);
+    expect(entries.filter(({ type }) => type === 'run_end')).toMatchObject([{ status: 'aborted', stop }]);
+    expect(entries.filter(({ type }) => type === 'tool_finished')).toHaveLength(1);
+    expect(await on.queue.cancel(runId)).toBe(false);
+    expect(ran).toEqual([]);
+  }
+  type Waiting = Awaited<ReturnType<typeof waiting>>;
+
+  it('ends it: its call is answered, and a later answer comes too late', async () => {
+    const on = fleet();
+    const run = await waiting(on);
+    expect(await on.another().cancel(run.runId, 'Too dear.')).toBe(true);
+    await expectEnded(on, run, 'Too dear.');
+  });
+
+  it('stays over after an answer that came too late, even if no worker is there', async () => {
+    const on = fleet();
+    const run = await waiting(on);
+    expect(await on.queue.cancel(run.runId, 'Too dear.')).toBe(true);
+    await expect.poll(() => on.queue.outcome(run.runId)).toMatchObject({ status: 'aborted' });
+    await run.worker.drain();
+    await expectEnded(on, run, 'Too dear.');
+    expect(await on.queue.outcome(run.runId)).toMatchObject({ status: 'aborted' });
+  });
+
+  it('by its session ends it, too', async () => {
+    const on = fleet();
+    const run = await waiting(on);
+    expect(await on.queue.stop(run.sessionId)).toBe(true);
+    await expectEnded(on, run, 'The run was cancelled.');
+    expect(await on.queue.stop(run.sessionId)).toBe(false);
+  });
+
+  it('takes no answers from then on, before a worker has come to it', async () => {
+    const on = fleet();
+    const run = await waiting(on);
+    await run.worker.drain();
+    expect(await on.queue.cancel(run.runId, 'Too dear.')).toBe(true);
+    await expect(on.queue.answer(run.requestId, { type: 'approve' })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+    });
+    await on.work({ a: run.agent });
+    await expectEnded(on, run, 'Too dear.');
+  });
+
+  it('ends it although it was answered, as long as no worker goes on with it', async () => {
+    const on = fleet();
+    const run = await waiting(on);
+    await run.worker.drain();
+    await on.queue.answer(run.requestId, { type: 'approve' });
+    expect(await on.queue.cancel(run.runId, 'Too dear.')).toBe(true);
+    await on.work({ a: run.agent });
+    await expectEnded(on, run, 'Too dear.');
   });
 });
 

@@ -1,5 +1,5 @@
 /** `@allium/worker`: agents on a fleet of workers. BullMQ dispatches, the journal holds the truth. */
-export type { Connection } from './connection.js';
+export type { Connection, ConnectionChange } from './connection.js';
 export type { JobData, Outcome, RetryOptions } from './jobs.js';
 export type { SharedOptions } from './options.js';
 export { createQueue } from './queue.js';

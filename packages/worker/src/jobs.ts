@@ -23,6 +23,8 @@ export interface JobData {
   readonly priority?: number;
   /** The job whose run is gone on with. */
   readonly of?: string;
+  /** Why that run is to end: somebody cancelled it while it waited for an answer. */
+  readonly cancelled?: string;
   readonly retry: Required<RetryOptions>;
   /** Milliseconds since the epoch. */
   readonly enqueuedAt: number;

@@ -1,10 +1,19 @@
 /** Following a session whose runs are elsewhere, and whose next run may not have begun. */
 import type { EventHub, EventReader, FollowOptions, SentEvent } from 'allium/http';
 import type { Connections } from './connection.js';
+import type { LiveSessions } from './live.js';
 import type { Turns } from './turns.js';
 
 /** How often a session is looked at whose changes nobody tells: messages of Redis get lost with a connection. */
 const LOOK_MS = 2000;
+
+/** What a reader needs of its queue. */
+export interface JoinPlace {
+  readonly hub: EventHub;
+  readonly live: LiveSessions;
+  readonly turns: Turns;
+  readonly connections: Connections;
+}
 
 /** Reads as that of `allium/http` does, and waits for jobs of the session that are in the queue. */
 export class JoinReader implements EventReader {
@@ -12,61 +21,84 @@ export class JoinReader implements EventReader {
   /** Of the last event. */
   private id: string | undefined;
   private left = false;
+  /** Are there jobs of the session that have not ended? Unknown when one may have ended since. */
+  private queued: boolean | undefined;
+  private unfollow: (() => void) | undefined;
+  /** A run can be heard that could not be before. */
+  private stirred = false;
   private wake = (): void => {};
 
   constructor(
-    private readonly hub: EventHub,
-    private readonly turns: Turns,
-    private readonly connections: Connections,
+    private readonly place: JoinPlace,
     private readonly sessionId: string,
     private readonly options: FollowOptions,
   ) {
-    this.inner = hub.reader(sessionId, options);
+    this.inner = place.hub.reader(sessionId, options);
     options.signal?.addEventListener('abort', () => this.leave(), { once: true });
     if (options.signal?.aborted) this.left = true;
   }
 
   async next(): Promise<readonly SentEvent[] | undefined> {
+    const { live, turns } = this.place;
     while (!this.left) {
+      this.unfollow ??= live.follow(this.sessionId, () => this.stir());
+      this.stirred = false;
       // Asked first: what ended before that is in the journal now.
-      const queued = await this.turns.isQueued(this.sessionId);
+      this.queued ??= await turns.isQueued(this.sessionId);
       const batch = await this.inner.next();
       if (batch) {
         this.id = batch.at(-1)!.id;
+        if (batch.some(({ event }) => event.type === 'agent_end')) this.queued = undefined;
         return batch;
       }
-      if (!queued) return undefined;
-      await this.changed();
+      if (!this.queued && !(await this.inner.hasMore())) break;
+      if (this.queued && !this.left && !this.stirred) await this.changed();
+      this.queued = undefined;
       if (this.id !== undefined)
-        this.inner = this.hub.reader(this.sessionId, { ...this.options, after: this.id });
+        this.inner = this.place.hub.reader(this.sessionId, { ...this.options, after: this.id });
     }
+    this.stopFollowing();
     return undefined;
   }
 
   async hasMore(): Promise<boolean> {
-    return (await this.turns.isQueued(this.sessionId)) || (await this.inner.hasMore());
+    return (await this.place.turns.isQueued(this.sessionId)) || (await this.inner.hasMore());
   }
 
   leave(): void {
     this.left = true;
     this.inner.leave();
     this.wake();
+    this.stopFollowing();
+  }
+
+  private stir(): void {
+    this.stirred = true;
+    this.wake();
+  }
+
+  private stopFollowing(): void {
+    this.unfollow?.();
+    this.unfollow = undefined;
   }
 
   private async changed(): Promise<void> {
-    const unlisten = this.connections.listen(this.turns.channel(this.sessionId), () => this.wake());
+    const { connections, turns } = this.place;
+    const channel = turns.channel(this.sessionId);
     let timer: NodeJS.Timeout | undefined;
-    await new Promise<void>((resolve) => {
+    const woken = new Promise<void>((resolve) => {
       this.wake = resolve;
       timer = setTimeout(resolve, LOOK_MS);
-      // It may have changed before anybody listened.
-      this.connections
-        .listening(this.turns.channel(this.sessionId))
-        .then(() => this.turns.isQueued(this.sessionId))
-        .then((queued) => {
-          if (!queued || this.left) resolve();
-        }, resolve);
     });
+    const unlisten = connections.listen(channel, () => this.wake());
+    // It may have changed before anybody listened.
+    connections
+      .listening(channel)
+      .then(() => turns.isQueued(this.sessionId))
+      .then((queued) => {
+        if (!queued || this.left) this.wake();
+      }, this.wake);
+    await woken;
     clearTimeout(timer);
     unlisten();
   }

@@ -2,8 +2,9 @@
 import { type Clock, systemClock } from 'allium';
 import { checkFunction, checkInteger, checkOptions, invalidOption } from 'allium/kit';
 import { Queue } from 'bullmq';
-import { type Connection, Connections } from './connection.js';
+import { CLOSE_MS, type Connection, type ConnectionChange, Connections } from './connection.js';
 import type { JobData, Outcome, RetryOptions } from './jobs.js';
+import { atMost, forever, reaching, within } from './reach.js';
 import { type RateLimit, Turns } from './turns.js';
 
 export interface SharedOptions {
@@ -19,6 +20,8 @@ export interface SharedOptions {
   readonly keepMs?: number;
   /** Told what goes wrong outside of calls, such as a lost connection, which is made again. @default nothing */
   readonly onError?: (error: unknown) => void;
+  /** Told when the connection to Redis is lost, and when it is back. @default nothing */
+  readonly onConnection?: (change: ConnectionChange) => void;
   /** @default the time of the system */
   readonly clock?: Clock;
 }
@@ -30,6 +33,7 @@ export const SHARED = [
   'retry',
   'keepMs',
   'onError',
+  'onConnection',
   'clock',
 ] as const satisfies readonly (keyof SharedOptions)[];
 
@@ -50,33 +54,37 @@ export interface Backend {
 export const RUNS = 'runs';
 export const LATER = 'later';
 
-export function openBackend(options: SharedOptions, waitsForever: boolean): Backend {
+/** `timeoutMs`: how long a call may wait for Redis; undefined: until it is back. */
+export function openBackend(options: SharedOptions, timeoutMs?: number): Backend {
   const { connection, prefix: name = 'allium', keepMs = 86_400_000, clock = systemClock } = options;
-  const { onError = () => {}, rateLimits = {}, retry = {} } = options;
+  const { onError = () => {}, onConnection = () => {}, rateLimits = {}, retry = {} } = options;
   if (typeof connection !== 'string' && (typeof connection !== 'object' || connection === null))
     throw invalidOption('connection', 'redis://host:port, options of ioredis, or a client of it', connection);
   if (typeof name !== 'string' || name === '' || /[{}]/.test(name))
     throw invalidOption('prefix', 'text without braces', name);
   checkInteger('keepMs', keepMs, 1);
   checkFunction('onError', onError);
+  checkFunction('onConnection', onConnection);
   checkOptions('retry', retry, ['attempts', 'delayMs', 'maxDelayMs']);
   const { attempts = 8, delayMs = 1000, maxDelayMs = 60_000 } = retry;
   checkInteger('retry.attempts', attempts, 1);
   checkInteger('retry.delayMs', delayMs, 1);
   checkInteger('retry.maxDelayMs', maxDelayMs, 1);
   for (const [tenant, limit] of Object.entries(rateLimits)) checkRate(`rateLimits.${tenant}`, limit);
-  const connections = new Connections(connection, onError, waitsForever);
+  const connections = new Connections(connection, { onError, onConnection }, timeoutMs === undefined);
+  const reach = timeoutMs === undefined ? forever : within(timeoutMs, connections.address);
   const prefix = `{${name}}`;
   const shared = { connection: connections.redis, prefix };
   const kept = { age: Math.ceil(keepMs / 1000), count: 1000 };
   // Failed jobs stay: they are the dead-letter list.
-  const runs = new Queue<JobData, Outcome>(RUNS, {
+  const queue = new Queue<JobData, Outcome>(RUNS, {
     ...shared,
     defaultJobOptions: { removeOnComplete: kept },
   });
-  const later = new Queue<JobData>(LATER, { ...shared, defaultJobOptions: { removeOnComplete: true } });
-  for (const one of [runs, later]) one.on('error', onError);
-  const turns = new Turns(connections.redis, name, runs, clock, keepMs, onError);
+  const delayed = new Queue<JobData>(LATER, { ...shared, defaultJobOptions: { removeOnComplete: true } });
+  for (const one of [queue, delayed]) one.on('error', onError);
+  const [runs, later] = [reaching(queue, reach), reaching(delayed, reach)];
+  const turns = new Turns(connections.redis, name, runs, clock, keepMs, onError, reach);
   for (const [tenant, limit] of Object.entries(rateLimits)) turns.limit(tenant, limit).catch(onError);
   return {
     connections,
@@ -88,7 +96,7 @@ export function openBackend(options: SharedOptions, waitsForever: boolean): Back
     clock,
     onError,
     async close() {
-      await Promise.allSettled([runs.close(), later.close()]);
+      await atMost(CLOSE_MS, Promise.allSettled([queue.close(), delayed.close()]));
       await connections.close();
     },
   };

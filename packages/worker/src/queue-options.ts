@@ -10,6 +10,8 @@ export interface QueueOptions extends SharedOptions {
   readonly store?: Store;
   /** What readers see beside texts, the names and states of tools, questions and the end. */
   readonly show?: Show;
+  /** Milliseconds that Redis may take to answer a call, which fails with `QUEUE_UNREACHABLE` then. @default 5000 */
+  readonly timeoutMs?: number;
 }
 
 export interface EnqueueOptions {

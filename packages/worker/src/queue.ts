@@ -1,17 +1,11 @@
 /** `createQueue`: for processes that hand out work, follow it and answer its questions, and run no agent. */
 import { createHash, randomUUID } from 'node:crypto';
 import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
-import {
-  type EventHub,
-  type EventReader,
-  eventHub,
-  type FollowOptions,
-  type SentEvent,
-  type Show,
-} from 'allium/http';
+import { type EventReader, eventHub, type FollowOptions, type SentEvent, type Show } from 'allium/http';
 import { checkInteger, checkOptions, checkText, invalidOption, toMessages } from 'allium/kit';
 import { type JobData, jobOf, type Outcome } from './jobs.js';
-import { JoinReader } from './join.js';
+import { type JoinPlace, JoinReader } from './join.js';
+import { LiveSessions } from './live.js';
 import { type Backend, checkRate, openBackend, SHARED } from './options.js';
 import type {
   AgentQueue,
@@ -22,7 +16,8 @@ import type {
   ResumeOptions,
   Schedule,
 } from './queue-options.js';
-import type { QueueMetrics, RateLimit } from './turns.js';
+import { lastRun } from './run-job.js';
+import type { Known, QueueMetrics, RateLimit } from './turns.js';
 
 /**
  * A queue of work for agents that run on workers.
@@ -33,8 +28,10 @@ import type { QueueMetrics, RateLimit } from './turns.js';
  * for await (const { event } of queue.join(sessionId)) console.log(event.type);
  */
 export function createQueue(options: QueueOptions): AgentQueue {
-  checkOptions('createQueue', options, [...SHARED, 'store', 'show']);
-  return new FleetQueue(openBackend(options, false), options.store, options.show);
+  checkOptions('createQueue', options, [...SHARED, 'store', 'show', 'timeoutMs']);
+  const { store, show, timeoutMs = 5000 } = options;
+  checkInteger('timeoutMs', timeoutMs, 1);
+  return new FleetQueue(openBackend(options, timeoutMs), store, show);
 }
 
 const ENQUEUE = [
@@ -51,7 +48,7 @@ const ENQUEUE = [
 class FleetQueue implements AgentQueue {
   readonly #backend: Backend;
   readonly #show: Show | undefined;
-  #hub: EventHub | undefined;
+  #join: JoinPlace | undefined;
   #reader: Agent | undefined;
 
   constructor(
@@ -167,14 +164,20 @@ class FleetQueue implements AgentQueue {
   }
 
   reader(sessionId: string, options: FollowOptions = {}): EventReader {
+    this.#join ??= this.#openJoin();
+    return new JoinReader(this.#join, sessionId, options);
+  }
+
+  #openJoin(): JoinPlace {
     const { connections, turns, clock } = this.#backend;
-    this.#hub ??= eventHub({
+    const hub = eventHub({
       store: this.#needsStore('join()'),
       ...(this.#show && { show: this.#show }),
       clock,
-      watch: (id, wake) => connections.listen(turns.channel(id), wake),
+      watch: (id, wake) => live.follow(id, wake),
     });
-    return new JoinReader(this.#hub, turns, connections, sessionId, options);
+    const live = new LiveSessions(hub, turns, connections);
+    return { hub, live, turns, connections };
   }
 
   async answer(requestId: string, decision: Decision): Promise<void> {
@@ -202,7 +205,8 @@ class FleetQueue implements AgentQueue {
     try {
       await this.#session(sessionId, tenant).answer(requestId, decision);
     } catch (error) {
-      if ((error as AlliumError).data?.late) await goOn();
+      // Whoever answered first may have died before the run was told to go on.
+      if ((error as AlliumError).data?.late && (await this.#openRun(sessionId))) await goOn();
       throw error;
     }
     await goOn();
@@ -228,21 +232,30 @@ class FleetQueue implements AgentQueue {
     return { runId, sessionId, state: 'queued' };
   }
 
-  async stop(sessionId: string, reason = ''): Promise<boolean> {
+  async stop(sessionId: string, reason?: string): Promise<boolean> {
     const id = await this.#backend.turns.first(sessionId);
-    return id !== undefined && this.cancel(id, reason);
+    if (id !== undefined) return this.cancel(id, reason);
+    const open = await this.#openRun(sessionId);
+    return open !== undefined && this.cancel(open, reason);
+  }
+
+  /** The id of the session's run that has not ended, by the journal. */
+  async #openRun(sessionId: string): Promise<string | undefined> {
+    const last = this.store && (await lastRun(this.store, sessionId, undefined));
+    return last?.state === 'open' ? last.runId : undefined;
   }
 
   isBusy(sessionId: string): Promise<boolean> {
     return this.#backend.turns.isQueued(sessionId);
   }
 
-  async cancel(runId: string, reason = ''): Promise<boolean> {
+  async cancel(runId: string, given?: string): Promise<boolean> {
     const { turns, runs, later } = this.#backend;
-    let id = jobOf(runId);
-    if (await (await later.getJob(id))?.remove().then(() => true)) return true;
-    for (;;) {
-      const sessionId = (await turns.known(id))?.sessionId ?? '';
+    const reason = given || 'The run was cancelled.';
+    const first = jobOf(runId);
+    if (await (await later.getJob(first))?.remove().then(() => true)) return true;
+    for (let id = first; ; ) {
+      const { sessionId = '' } = (await turns.known(id)) ?? {};
       const stop = { reason: 'aborted', message: reason } as const;
       const [how, by] = await turns.cancel(id, reason, {
         status: 'aborted',
@@ -251,7 +264,11 @@ class FleetQueue implements AgentQueue {
         text: '',
         stop,
       });
+      const known = await turns.known(id);
+      // A job that was taken back may have been to go on with a run that waits: that is still there.
+      const waits = how === 'removed' ? id !== first : known?.outcome?.status === 'suspended';
       if (how === 'over' && by !== '') id = by;
+      else if (known && waits) return this.#end(first, known, reason);
       else if (how === 'unknown' || how === 'over') return false;
       else {
         // One that waits for its next try need not wait any longer.
@@ -259,6 +276,24 @@ class FleetQueue implements AgentQueue {
         return true;
       }
     }
+  }
+
+  /** Ends a run that waits for an answer: a worker goes on with it, only to end it. */
+  async #end(of: string, { sessionId, agent, tenant }: Known, reason: string): Promise<true> {
+    const { turns, retry, clock } = this.#backend;
+    // From here on answers come too late.
+    await this.store?.post(sessionId, { type: 'cancel', reason });
+    await turns.file(`c_${of}`, {
+      kind: 'resume',
+      agent,
+      sessionId,
+      ...(tenant !== undefined && { tenant }),
+      of,
+      cancelled: reason,
+      retry,
+      enqueuedAt: clock.now(),
+    });
+    return true;
   }
 
   async outcome(runId: string): Promise<Outcome | undefined> {
@@ -283,7 +318,11 @@ class FleetQueue implements AgentQueue {
         reject(error);
       };
       const unlisten = connections.listen(channel, (message) => {
-        if (message === 'end') look().catch(fail);
+        // It brings the outcome of the job along. Another job may have gone on with its run.
+        const mine = message.startsWith(`end ${id} `);
+        if (!mine) return void look().catch(fail);
+        end();
+        resolve(JSON.parse(message.slice(id.length + 5)) as Outcome);
       });
       // Messages get lost with a connection.
       const timer = setInterval(() => look().catch(fail), 2000);
@@ -345,6 +384,7 @@ class FleetQueue implements AgentQueue {
   }
 
   close(): Promise<void> {
+    this.#join?.live.close();
     return this.#backend.close();
   }
 
@@ -359,7 +399,7 @@ class FleetQueue implements AgentQueue {
     if (this.store) return this.store;
     throw new AlliumError(
       'INVALID_OPTION',
-      `createQueue() was given no \`store\`, which ${what} need: pass the store of the workers.`,
+      `createQueue() has no \`store\`, but ${what} need one. Pass the store of the workers.`,
     );
   }
 }

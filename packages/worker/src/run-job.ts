@@ -1,6 +1,16 @@
 /** What a worker does with a job: what there is to do is told by the journal, whoever worked on it before. */
-import { type Agent, type Entry, type RunResult, type Session, type Store, textOf } from 'allium';
+import {
+  type Agent,
+  AlliumError,
+  type Awaitable,
+  type Entry,
+  type RunResult,
+  type Session,
+  type Store,
+  textOf,
+} from 'allium';
 import { type JobData, jobOf, type Outcome, outcomeOf, retryId } from './jobs.js';
+import type { RunTap } from './tap.js';
 
 export interface JobRun {
   readonly agent: Agent;
@@ -12,6 +22,8 @@ export interface JobRun {
   /** Somebody cancelled it meanwhile. */
   readonly cancelled: string | undefined;
   readonly signal: AbortSignal;
+  /** Tells those who follow. */
+  readonly tap: RunTap;
 }
 
 /** How a run begins: with `run`, `resume` or `continue` of a session. */
@@ -25,13 +37,18 @@ export async function runJob(job: JobRun): Promise<Outcome> {
   // Of a resume that names no job: whatever run the session had last.
   const base = data.of ?? (data.kind === 'resume' ? undefined : id);
   const last = fresh && data.kind !== 'resume' ? undefined : await lastRun(store, sessionId, base);
+  if (last?.state === 'ended') return last.outcome;
   if (cancelled !== undefined) {
     if (last?.state !== 'open') return aborted(base ?? id, sessionId, cancelled);
     // Taken by the run as soon as it goes on, together with its end.
-    await store.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) });
+    await stored(() =>
+      store.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) }),
+    );
   }
-  if (last?.state === 'open') return go(job, session, 'resume', last.runId);
-  if (last?.state === 'ended') return last.outcome;
+  if (last?.state === 'open') {
+    job.tap.startAt(last.seq);
+    return go(job, session, 'resume', last.runId);
+  }
   if (data.kind === 'resume' && last === undefined)
     return aborted(base ?? id, sessionId, 'There is no run to resume.');
   // The run failed, and its messages are in the history: the model is asked about them again.
@@ -40,9 +57,9 @@ export async function runJob(job: JobRun): Promise<Outcome> {
 }
 
 async function go(job: JobRun, session: Session, start: Start, runId: string): Promise<Outcome> {
-  const { data, signal } = job;
+  const { data, signal, tap } = job;
   const metadata = { ...data.metadata, agent: data.agent };
-  const options = { runId, metadata, signal };
+  const options = { runId, metadata, signal, observers: [tap.observer] };
   try {
     if (start === 'run') return outcomeOf(await session.run(data.input!, options));
     return outcomeOf(await (start === 'resume' ? session.resume(options) : session.continue(options)));
@@ -55,22 +72,33 @@ async function go(job: JobRun, session: Session, start: Start, runId: string): P
   }
 }
 
+/** A store that fails here is down, as one that fails in a run is: the job is tried again. */
+async function stored<T>(ask: () => Awaitable<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof AlliumError) throw error;
+    const { message } = (error ?? {}) as { message?: unknown };
+    throw new AlliumError('STORE_FAILED', `The store failed: ${message ?? String(error)}`, { cause: error });
+  }
+}
+
 function aborted(runId: string, sessionId: string, message: string): Outcome {
   return { status: 'aborted', runId, sessionId, text: '', stop: { reason: 'aborted', message } };
 }
 
 type LastRun =
-  | { readonly state: 'open'; readonly runId: string; readonly tries: number }
+  | { readonly state: 'open'; readonly runId: string; readonly tries: number; readonly seq: number }
   | { readonly state: 'failed'; readonly runId: string; readonly tries: number }
   | { readonly state: 'ended'; readonly outcome: Outcome; readonly tries: number };
 
 /** The last run of a job, if it had any. */
-async function lastRun(
+export async function lastRun(
   store: Store,
   sessionId: string,
   named: string | undefined,
 ): Promise<LastRun | undefined> {
-  const entries = await store.read(sessionId, 1);
+  const entries = await stored(() => store.read(sessionId, 1));
   const latest = entries.findLast((entry) => entry.type === 'run_start') as { runId: string } | undefined;
   const job = named ?? jobOf(latest?.runId ?? '');
   const mine = entries.filter(
@@ -84,7 +112,7 @@ async function lastRun(
   const end = entries.find(
     (entry): entry is Entry & { type: 'run_end' } => entry.type === 'run_end' && entry.runId === runId,
   );
-  if (end === undefined) return { state: 'open', runId, tries };
+  if (end === undefined) return { state: 'open', runId, tries, seq: entries.at(-1)!.seq };
   if (end.status === 'error') return { state: 'failed', runId, tries };
   const said = entries.findLast(
     (entry): entry is Entry & { type: 'message' } =>

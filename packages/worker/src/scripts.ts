@@ -9,7 +9,8 @@
  * session in order, of which only the first may run; `t:` what a tenant has waiting, by priority and age; `ring` tenants by
  * virtual time; `lim` tenants whose rate is used up, and until when; `r:` the latest starts of a tenant; `rates` the rules;
  * `in` what BullMQ has and is not finished; `adm` what BullMQ was not seen to have yet; `wait` what has not begun, by age;
- * `cap`, `beat` and `room` workers and how much they take.
+ * `cap`, `beat` and `room` workers and how much they take. Channels: `ev:` the ends of jobs of a session; `lv:` what happens
+ * in its run, for those who follow it; `w:` what a worker is told, and `ctl` what all of them are.
  *
  * Every script can be sent twice: a client that lost the answer sends it again.
  */
@@ -98,7 +99,7 @@ local function over(id, result, keepMs)
   call('LREM', jobs, 1, id)
   local following = call('LINDEX', jobs, 0)
   if following and call('HGET', key('i:', following), 'st') == 'b' then queueUp(following) end
-  call('PUBLISH', key('ev:', known[1]), 'end')
+  call('PUBLISH', key('ev:', known[1]), 'end ' .. id .. ' ' .. result)
 end
 `;
 
@@ -114,11 +115,14 @@ call('ZADD', key('wait'), now, id)
 if call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
 return { 1, admit() }`;
 
-/** `now, id, takeovers` → 'gone'; 'over' and its result; or 'go', and why it was cancelled or ''. */
+/**
+ * `now, id, takeovers, worker` → 'gone'; 'over' and its result; or 'go', why it was cancelled or '', and how many follow the
+ * session in other processes.
+ */
 export const START = `${COMMON}
 local id = ARGV[2]
 local item = key('i:', id)
-local known = call('HMGET', item, 'st', 'res', 'c', 'tk')
+local known = call('HMGET', item, 'st', 'res', 'c', 'tk', 's')
 call('ZREM', key('adm'), id)
 if not known[1] then
   call('ZREM', key('in'), id)
@@ -127,12 +131,19 @@ end
 if known[1] == 'f' then return { 'over', known[2] } end
 call('ZREM', key('wait'), id)
 call('ZADD', key('in'), now, id)
+call('HSET', item, 'w', ARGV[4])
 local takeovers = tonumber(ARGV[3])
 if takeovers > tonumber(known[4] or '0') then
   call('HSET', item, 'tk', takeovers)
   call('HINCRBY', key('stats'), 'takeovers', 1)
 end
-return { 'go', known[3] or '' }`;
+return { 'go', known[3] or '', call('PUBLISH', key('lv:', known[5]), '') }`;
+
+/** `now, session`: somebody follows it now. Its worker is told, if it has one; if not, the worker will see it at the start. */
+export const LISTEN = `${COMMON}
+local first = call('LINDEX', key('s:', ARGV[2]), 0)
+local worker = first and call('HGET', key('i:', first), 'w')
+return worker and call('PUBLISH', key('w:', worker), ARGV[2]) or 0`;
 
 /** `now, id, result, status, keepMs, of` → how often somebody spoke to its session while it ran; turns. */
 export const FINISH = `${COMMON}

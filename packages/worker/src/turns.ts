@@ -4,7 +4,8 @@ import type { Clock } from 'allium';
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { JobData, Outcome } from './jobs.js';
-import { BEAT, CANCEL, FILE, FINISH, LOOK, RELEASE, SPEAK, START, SWEEP } from './scripts.js';
+import type { Reach } from './reach.js';
+import { BEAT, CANCEL, FILE, FINISH, LISTEN, LOOK, RELEASE, SPEAK, START, SWEEP } from './scripts.js';
 
 /** At most so many runs of a tenant begin in so many milliseconds, in the whole fleet. */
 export interface RateLimit {
@@ -48,6 +49,7 @@ export class Turns {
     private readonly clock: Clock,
     private readonly keepMs: number,
     private readonly onError: (error: unknown) => void,
+    private readonly reach: Reach,
   ) {
     this.base = `{${prefix}}:q:`;
   }
@@ -69,8 +71,17 @@ export class Turns {
     return isNew === 1;
   }
 
-  start(id: string, takeovers: number): Promise<readonly ['gone' | 'over' | 'go', string]> {
-    return this.run(START, id, takeovers);
+  start(
+    id: string,
+    takeovers: number,
+    worker: string,
+  ): Promise<readonly [state: 'gone' | 'over' | 'go', told: string, followers?: number]> {
+    return this.run(START, id, takeovers, worker);
+  }
+
+  /** Somebody follows the session: its worker says what there is so far, and what comes. */
+  async listen(sessionId: string): Promise<void> {
+    await this.run(LISTEN, sessionId);
   }
 
   /** True if somebody spoke to the session while the job ran. */
@@ -139,31 +150,35 @@ export class Turns {
     }
   }
 
-  /** Where changes of a session are told. */
+  /** Where the ends of a session's jobs are told. */
   channel(sessionId: string): string {
     return `${this.base}ev:${sessionId}`;
   }
 
+  /** Where workers tell what happens in the run of a session. */
+  liveChannel(sessionId: string): string {
+    return `${this.base}lv:${sessionId}`;
+  }
+
+  /** Where a worker is told who follows. */
+  workerChannel(worker: string): string {
+    return `${this.base}w:${worker}`;
+  }
+
   /** Is there a job of the session that has not ended? */
   async isQueued(sessionId: string): Promise<boolean> {
-    return (await this.redis.exists(`${this.base}s:${sessionId}`)) === 1;
+    return (await this.reach(() => this.redis.exists(`${this.base}s:${sessionId}`))) === 1;
   }
 
   /** The job of a session that runs, or is the next to. */
   async first(sessionId: string): Promise<string | undefined> {
-    return (await this.redis.lindex(`${this.base}s:${sessionId}`, 0)) ?? undefined;
+    return (await this.reach(() => this.redis.lindex(`${this.base}s:${sessionId}`, 0))) ?? undefined;
   }
 
   /** What is known of a job: of one that has ended, for as long as `keepMs`. */
   async known(id: string): Promise<Known | undefined> {
-    const [sessionId, tenant, agent, state, result, by] = await this.redis.hmget(
-      `${this.base}i:${id}`,
-      's',
-      't',
-      'a',
-      'st',
-      'res',
-      'by',
+    const [sessionId, tenant, agent, state, result, by] = await this.reach(() =>
+      this.redis.hmget(`${this.base}i:${id}`, 's', 't', 'a', 'st', 'res', 'by'),
     );
     if (typeof sessionId !== 'string') return undefined;
     return {
@@ -183,14 +198,17 @@ export class Turns {
   }
 
   async forget(id: string): Promise<void> {
-    await this.redis.del(`${this.base}i:${id}`);
+    await this.reach(() => this.redis.del(`${this.base}i:${id}`));
   }
 
   /** `*` is for every tenant that has none of its own. */
   async limit(tenant: string, limit: RateLimit | undefined): Promise<void> {
     const key = `${this.base}rates`;
-    if (limit === undefined) await this.redis.hdel(key, tenant);
-    else await this.redis.hset(key, tenant, `${limit.max}/${limit.perMs}`);
+    await this.reach(() =>
+      limit === undefined
+        ? this.redis.hdel(key, tenant)
+        : this.redis.hset(key, tenant, `${limit.max}/${limit.perMs}`),
+    );
   }
 
   async look(): Promise<Omit<QueueMetrics, 'delayed' | 'failed'>> {
@@ -241,12 +259,15 @@ export class Turns {
       HASHES.set(script, hash);
     }
     const args = [this.clock.now(), ...values];
-    try {
-      return (await this.redis.evalsha(hash, 1, this.base, ...args)) as T;
-    } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return (await this.redis.eval(script, 1, this.base, ...args)) as T;
-    }
+    const known = hash;
+    return this.reach(async () => {
+      try {
+        return (await this.redis.evalsha(known, 1, this.base, ...args)) as T;
+      } catch (error) {
+        if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+        return (await this.redis.eval(script, 1, this.base, ...args)) as T;
+      }
+    });
   }
 }
 

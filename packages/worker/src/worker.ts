@@ -3,14 +3,16 @@ import { randomUUID } from 'node:crypto';
 import type { Agent } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
-import { Fence, fencedStore } from './fenced-store.js';
+import { type Appended, Fence, fencedStore } from './fenced-store.js';
 import { scheduleIntake } from './intake.js';
 import { failure, type JobData, type Outcome } from './jobs.js';
 import { type Backend, LATER, openBackend, RUNS, SHARED } from './options.js';
 import { isPassing } from './passing.js';
 import { prometheusOf } from './prometheus.js';
 import { metricsOf } from './queue.js';
+import { atMost } from './reach.js';
 import { runJob } from './run-job.js';
+import { RunTap } from './tap.js';
 import type { QueueMetrics } from './turns.js';
 import {
   type AgentWorker,
@@ -41,14 +43,16 @@ export function createWorker(options: WorkerOptions): AgentWorker {
   checkFunction('onEvent', onEvent);
   const agents = agentsOf(options.agents);
   const settings = { store, concurrency, lockMs, maxTakeovers, drainMs, drainOn, onEvent };
-  return new FleetWorker(openBackend(options, true), agents, settings);
+  return new FleetWorker(openBackend(options), agents, settings);
 }
 
 type Settings = Required<Pick<WorkerOptions, Exclude<(typeof OWN)[number], 'agents'>>>;
 
 /** A job that this worker has. */
 interface Held {
+  readonly sessionId: string;
   readonly fence: Fence;
+  readonly tap: RunTap;
   readonly control: AbortController;
 }
 
@@ -87,7 +91,13 @@ class FleetWorker implements AgentWorker {
     this.jobs.on('lockRenewalFailed', (ids) => {
       for (const id of ids) this.lose(id);
     });
-    this.unlisten = connections.listen(`${turns.base}ctl`, (message) => this.told(message));
+    const unlisten = [
+      connections.listen(`${turns.base}ctl`, (message) => this.told(message)),
+      connections.listen(turns.workerChannel(this.id), (sessionId) => this.followed(sessionId)),
+    ];
+    this.unlisten = () => {
+      for (const one of unlisten) one();
+    };
     for (const signal of drainOn) process.once(signal, this.onSignal);
     this.jobs.run().catch(onError);
     this.intake.run().catch(onError);
@@ -100,6 +110,7 @@ class FleetWorker implements AgentWorker {
       this.jobs.waitUntilReady(),
       this.intake.waitUntilReady(),
       connections.listening(`${turns.base}ctl`),
+      connections.listening(turns.workerChannel(this.id)),
     ]);
     await turns.beat(this.id, this.settings.concurrency, this.deadAfterMs);
   }
@@ -138,7 +149,7 @@ class FleetWorker implements AgentWorker {
   }
 
   private async leave(finishMs: number, deadlineMs: number): Promise<void> {
-    const { onError, turns } = this.backend;
+    const { onError, turns, connections } = this.backend;
     for (const signal of this.settings.drainOn) process.off(signal, this.onSignal);
     clearTimeout(this.beatTimer);
     const to = (state: Fence['state']): void => {
@@ -148,26 +159,36 @@ class FleetWorker implements AgentWorker {
       }
     };
     if (finishMs === 0) to('draining');
-    const timers = [setTimeout(to, finishMs, 'draining'), setTimeout(to, deadlineMs, 'shut')];
-    const giveUp = new Promise<'late'>((resolve) => {
-      timers.push(setTimeout(() => resolve('late'), deadlineMs + LAST_MS));
-    });
-    await turns.beat(this.id, -1, this.deadAfterMs).catch(onError);
+    // First of all, so that what it hands over is not taken by itself.
     const ended = Promise.all([this.jobs.close(), this.intake.close()]);
+    ended.catch(onError);
+    const timers = [setTimeout(to, finishMs, 'draining'), setTimeout(to, deadlineMs, 'shut')];
     // Code that ignores its signal keeps its job until the process ends, and then another worker takes it over.
-    if ((await Promise.race([ended, giveUp])) === 'late') await this.jobs.close(true).catch(onError);
+    const givenUp = new Promise<void>((resolve) => {
+      timers.push(setTimeout(resolve, deadlineMs + LAST_MS));
+      // There is nobody to say goodbye to.
+      const look = (): void => void (this.held.size === 0 && connections.isDown && resolve());
+      timers.push(setTimeout(look, LAST_MS / 4), setInterval(look, LAST_MS));
+    });
+    await atMost(LAST_MS, turns.beat(this.id, -1, this.deadAfterMs).catch(onError));
+    await Promise.race([ended, givenUp]);
     for (const timer of timers) clearTimeout(timer);
     this.unlisten();
   }
 
   private readonly onSignal = (signal: NodeJS.Signals): void => {
     const end = (): unknown => process.kill(process.pid, signal);
-    this.close().then(end, end);
+    void atMost(this.settings.drainMs + 3 * LAST_MS, this.close()).then(end);
   };
+
+  /** With a short lock, a dead worker's places are given up as soon as its jobs are taken over. */
+  private get beatMs(): number {
+    return Math.min(BEAT_MS, Math.ceil(this.settings.lockMs / 3));
+  }
 
   /** One that was not heard of for so long takes no jobs, and its place in the fleet is given up. */
   private get deadAfterMs(): number {
-    return Math.max(this.settings.lockMs, 3 * BEAT_MS);
+    return Math.max(this.settings.lockMs, 3 * this.beatMs);
   }
 
   private async beat(): Promise<void> {
@@ -180,7 +201,7 @@ class FleetWorker implements AgentWorker {
     }
     if (this.leaving) return;
     const wait = Math.max(1, (turns.nextAt ?? Number.POSITIVE_INFINITY) - clock.now());
-    this.beatTimer = setTimeout(() => void this.beat(), Math.min(BEAT_MS, wait));
+    this.beatTimer = setTimeout(() => void this.beat(), Math.min(this.beatMs, wait));
   }
 
   private told(message: string): void {
@@ -188,25 +209,43 @@ class FleetWorker implements AgentWorker {
     if (cancel !== undefined) this.held.get(cancel)?.control.abort(reason || undefined);
   }
 
+  private followed(sessionId: string): void {
+    for (const held of this.held.values()) if (held.sessionId === sessionId) held.tap.listen();
+  }
+
   /** Somebody else has the job: nothing of this run counts any more. */
   private lose(id: string): void {
     const held = this.held.get(id);
     if (!held) return;
     held.fence.state = 'shut';
+    held.tap.lose();
     held.control.abort(new Error('Another worker has the run.'));
   }
 
   private async work(job: Job<JobData, Outcome>, token: string): Promise<Outcome> {
-    const { turns } = this.backend;
+    const { turns, connections } = this.backend;
     const { data } = job;
     const id = job.id!;
-    const [state, told] = await turns.start(id, job.stalledCounter);
+    // BullMQ had asked for one before it was told to close.
+    if (this.leaving) {
+      await job.moveToWait(token);
+      throw new WaitingError();
+    }
+    const [state, told, followers = 0] = await turns.start(id, job.stalledCounter, this.id);
     if (state === 'over') return this.endedBefore(JSON.parse(told) as Outcome);
-    if (state === 'gone') throw new UnrecoverableError(`Nothing is known of job "${id}" any more.`);
+    if (state === 'gone') throw new UnrecoverableError(`Job "${id}" is no longer known.`);
     const { sessionId } = data;
     const takeover = job.stalledCounter > 0;
     this.tell({ type: takeover ? 'takeover' : 'started', runId: id, sessionId });
-    const held: Held = { fence: new Fence(sessionId), control: new AbortController() };
+    const channel = turns.liveChannel(sessionId);
+    const tap = new RunTap((message) => connections.redis.publish(channel, message));
+    if (followers > 0) tap.listen();
+    const held: Held = {
+      sessionId,
+      fence: new Fence(sessionId),
+      control: new AbortController(),
+      tap,
+    };
     // The same job, while this process does not know yet that it has lost it: the old run cannot write any more.
     this.lose(id);
     this.held.set(id, held);
@@ -215,7 +254,9 @@ class FleetWorker implements AgentWorker {
       outcome = await this.perform(job, held, told);
       // What this process says of the run does not count any more; whoever has it now reads the journal.
       if (held.fence.state === 'shut') throw new Error('The run was given up.');
+      tap.end(outcome);
     } catch (error) {
+      tap.lose();
       return await this.failed(job, token, held, error);
     } finally {
       if (this.held.get(id) === held) this.held.delete(id);
@@ -226,10 +267,9 @@ class FleetWorker implements AgentWorker {
 
   private async perform(
     job: Job<JobData, Outcome>,
-    { fence, control }: Held,
+    { fence, control, tap }: Held,
     cancelled: string,
   ): Promise<Outcome> {
-    const { connections, turns } = this.backend;
     const { data, stalledCounter } = job;
     const { maxTakeovers, store } = this.settings;
     const agent = this.agents.get(data.agent);
@@ -239,11 +279,10 @@ class FleetWorker implements AgentWorker {
       );
     if (stalledCounter > maxTakeovers)
       throw new UnrecoverableError(
-        `${stalledCounter} workers died or hung over this job: it is not tried again.`,
+        `${stalledCounter} workers died or hung while running this job, so it is not tried again.`,
       );
-    const channel = turns.channel(data.sessionId);
-    const appended = (sessionId: string): void => {
-      if (sessionId === data.sessionId) connections.redis.publish(channel, '').catch(() => undefined);
+    const appended: Appended = (sessionId, seq, entries) => {
+      if (sessionId === data.sessionId) tap.appended(seq, entries);
     };
     return runJob({
       agent,
@@ -251,8 +290,9 @@ class FleetWorker implements AgentWorker {
       id: job.id!,
       data,
       fresh: job.attemptsStarted === 1 && !data.redriven,
-      cancelled: cancelled === '' ? undefined : cancelled,
+      cancelled: cancelled || data.cancelled,
       signal: control.signal,
+      tap,
     });
   }
 
@@ -292,9 +332,12 @@ class FleetWorker implements AgentWorker {
       this.tell({ type: 'retry', ...about });
       throw error;
     }
+    // First the dead-letter list: whoever hears of the end finds the job there.
+    await job.moveToFailed(new UnrecoverableError(messageOf(error)), token);
     await turns.finish(job.id!, failure(job.id!, data.sessionId, error), data.of);
     this.tell({ type: 'failed', ...about });
-    throw new UnrecoverableError(messageOf(error));
+    // BullMQ need not move it once more.
+    throw new WaitingError();
   }
 
   /** A job that had ended when its worker died. */
@@ -312,7 +355,7 @@ class FleetWorker implements AgentWorker {
   }
 }
 
-/** How often a worker says that it is there. */
+/** How often a worker says that it is there, at least. */
 const BEAT_MS = 2000;
 /** How long BullMQ may take to show that it has a job. */
 const SWEEP_MS = 5000;
