@@ -2,15 +2,24 @@
 // stand in injection/, those of the report apart. Disguises are applied by code.
 
 import * as first from './injection/first-sets.mjs';
+import * as fourth from './injection/fourth-set.mjs';
 import * as report from './injection/report.mjs';
 import * as second from './injection/second-set.mjs';
 import * as third from './injection/third-set.mjs';
 import * as attacks from './injection/tuning-attacks.mjs';
 import * as benign from './injection/tuning-benign.mjs';
+import * as more from './injection/tuning-more.mjs';
 import { randomFrom } from './random.mjs';
 
 const languages = {};
-for (const set of [first.LANGUAGES, second.LANGUAGES, third.LANGUAGES, attacks.LANGUAGES])
+for (const set of [
+  first.LANGUAGES,
+  second.LANGUAGES,
+  third.LANGUAGES,
+  fourth.LANGUAGES,
+  attacks.LANGUAGES,
+  more.LANGUAGES,
+])
   for (const [language, texts] of Object.entries(set)) {
     languages[language] ??= [];
     languages[language].push(...texts);
@@ -18,13 +27,54 @@ for (const set of [first.LANGUAGES, second.LANGUAGES, third.LANGUAGES, attacks.L
 
 const SETS = {
   tune: {
-    ORDERS: [...first.ORDERS, ...second.ORDERS, ...third.ORDERS, ...attacks.ORDERS],
-    GOALS: [...first.GOALS, ...second.GOALS, ...third.GOALS, ...attacks.GOALS],
-    CARRIERS: [...first.CARRIERS, ...second.CARRIERS, ...third.CARRIERS, ...attacks.CARRIERS],
-    INDIRECT: [...first.INDIRECT, ...second.INDIRECT, ...third.INDIRECT, ...attacks.INDIRECT],
+    ORDERS: [
+      ...first.ORDERS,
+      ...second.ORDERS,
+      ...third.ORDERS,
+      ...fourth.ORDERS,
+      ...attacks.ORDERS,
+      ...more.ORDERS,
+    ],
+    GOALS: [
+      ...first.GOALS,
+      ...second.GOALS,
+      ...third.GOALS,
+      ...fourth.GOALS,
+      ...attacks.GOALS,
+      ...more.GOALS,
+    ],
+    CARRIERS: [
+      ...first.CARRIERS,
+      ...second.CARRIERS,
+      ...third.CARRIERS,
+      ...fourth.CARRIERS,
+      ...attacks.CARRIERS,
+      ...more.CARRIERS,
+    ],
+    INDIRECT: [
+      ...first.INDIRECT,
+      ...second.INDIRECT,
+      ...third.INDIRECT,
+      ...fourth.INDIRECT,
+      ...attacks.INDIRECT,
+      ...more.INDIRECT,
+    ],
     LANGUAGES: languages,
-    BENIGN: [...first.BENIGN, ...second.BENIGN, ...third.BENIGN, ...benign.BENIGN],
-    DOCUMENTS: [...second.DOCUMENTS, ...third.DOCUMENTS, ...benign.DOCUMENTS],
+    BENIGN: [
+      ...first.BENIGN,
+      ...second.BENIGN,
+      ...third.BENIGN,
+      ...fourth.BENIGN,
+      ...benign.BENIGN,
+      ...more.BENIGN,
+    ],
+    DOCUMENTS: [
+      ...second.DOCUMENTS,
+      ...third.DOCUMENTS,
+      ...fourth.DOCUMENTS,
+      ...benign.DOCUMENTS,
+      ...more.DOCUMENTS,
+    ],
     PADDING: [
       '',
       'Hello! ',

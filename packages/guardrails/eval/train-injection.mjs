@@ -10,7 +10,7 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readingsOf } from '../dist/prompt-injection/detect.js';
-import { FEATURES, featureName, featuresOf } from '../dist/prompt-injection/features.js';
+import { FEATURES, featureName, featuresOf, WORDS } from '../dist/prompt-injection/features.js';
 import { PRIOR } from './injection/prior.mjs';
 import { injectionCorpus } from './injection-corpus.mjs';
 import { proseCorpus } from './prose.mjs';
@@ -23,10 +23,10 @@ const { values } = parseArgs({
 const SEED = 11;
 const FOLDS = 5;
 /** How many wrong alarms the threshold may raise among the texts that were held back, which were chosen to be hard. */
-const FALSE_ALARMS = 0.03;
+const FALSE_ALARMS = 0.0175;
 const ROUNDS = 4;
 const STEPS = 150;
-const RIDGE = 0.002;
+const RIDGE = 0.0005;
 
 /** Paragraphs of other people's READMEs, half of them: the others are measured with. */
 const prose = proseCorpus('tune').map((text) => ({
@@ -42,7 +42,10 @@ const samples = [...injectionCorpus('tune', SEED), ...prose].map((sample) => ({
   ),
 }));
 
-const prior = Float64Array.from({ length: FEATURES }, (_, id) => PRIOR[featureName(id)] ?? 0);
+const prior = Float64Array.from(
+  { length: FEATURES },
+  (_, id) => (id < WORDS ? PRIOR[featureName(id)] : undefined) ?? 0,
+);
 
 /** @typedef {typeof samples[number]} Prepared */
 
@@ -122,6 +125,11 @@ const benign = held
   .sort((a, b) => b.score - a.score);
 const threshold = Math.max(0, benign[Math.floor(benign.length * FALSE_ALARMS)].score + 1e-6);
 const injections = held.filter(({ sample }) => sample.injection).length;
+for (const rate of [0.01, 0.015, 0.02, 0.03]) {
+  const at = benign[Math.floor(benign.length * rate)].score + 1e-6;
+  const found = held.filter(({ sample, score }) => sample.injection && score >= at).length;
+  console.log(`  at ${rate * 100} % false alarms: recall ${(found / injections).toFixed(3)}`);
+}
 for (const at of [0, threshold]) {
   const found = held.filter(({ sample, score }) => sample.injection && score >= at).length;
   const wrong = benign.filter(({ score }) => score >= at).length;
@@ -160,16 +168,33 @@ if (!values['no-write']) {
   const weights = train(samples);
   weights[0] -= threshold;
   const entries = [];
-  for (let id = 0; id < FEATURES; id++)
+  for (let id = 0; id < WORDS; id++)
     if (Math.abs(weights[id]) >= 0.05) entries.push(`${featureName(id)}=${weights[id].toFixed(2)}`);
   const lines = [''];
   for (const entry of entries) {
     if (lines.at(-1).length + entry.length > 126) lines.push('');
     lines[lines.length - 1] += `${entry} `;
   }
+  // A byte for each word, in base64.
+  const most = Math.max(...weights.subarray(WORDS).map(Math.abs));
+  const step = Number((most / 127).toFixed(4)) + 0.0001;
+  const bytes = Int8Array.from(weights.subarray(WORDS), (weight) => Math.round(weight / step));
+  const base64 = Buffer.from(bytes.buffer).toString('base64');
   writeFileSync(
     new URL('../src/prompt-injection/weights-data.ts', import.meta.url),
-    `/** Learned by eval/train-injection.mjs: name=weight, names as \`featureName\` has them. */\nexport const WEIGHTS = \`\n${lines.map((line) => line.trimEnd()).join('\n')}\n\`;\n`,
+    `/** Learned by eval/train-injection.mjs: name=weight, names as \`featureName\` has them. */
+export const WEIGHTS = \`
+${lines.map((line) => line.trimEnd()).join('\n')}
+\`;
+
+/** What words weigh: a signed byte each, times this. */
+export const GRAM_STEP = ${step.toFixed(4)};
+export const GRAM_WEIGHTS = \`
+${base64.match(/.{1,126}/g).join('\n')}
+\`;
+`,
   );
-  console.log(`${entries.length} weights written.`);
+  console.log(
+    `${entries.length} weights of concepts and ${bytes.filter((byte) => byte !== 0).length} of words written.`,
+  );
 }

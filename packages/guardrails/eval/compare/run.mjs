@@ -17,11 +17,12 @@ const MESSAGE_CHARACTERS = 2000;
 
 /**
  * @param {number} seed
+ * @param {number} injectionSeed
  * @param {{ write: boolean }} options
  */
-export async function compare(seed, { write }) {
+export async function compare(seed, injectionSeed, { write }) {
   install();
-  const corpora = corporaOf(seed);
+  const corpora = corporaOf(seed, injectionSeed);
   const results = [];
   for (const peer of PEERS) {
     const result = await measured(peer, corpora);
@@ -33,6 +34,7 @@ export async function compare(seed, { write }) {
   const leftOut = LEFT_OUT.map(([name, reason]) => ({ name, reason }));
   const whole = {
     seed,
+    injectionSeed,
     node: process.versions.node,
     scoring: 'presence of a type in a text',
     results,
@@ -59,12 +61,15 @@ function install() {
 }
 
 /** By type: texts, and whether each holds one. */
-function corporaOf(seed) {
+function corporaOf(seed, injectionSeed) {
   const labelled = (corpus) => corpus.map(({ text, spans }) => ({ text, is: spans.length > 0 }));
   return {
     ...Object.fromEntries(PII_CORPUS_TYPES.map((type) => [type, labelled(piiCorpus(type, 'report', seed))])),
     secrets: labelled(secretsCorpus('report', seed)),
-    injection: injectionCorpus('report', seed).map(({ text, injection }) => ({ text, is: injection })),
+    injection: injectionCorpus('report', injectionSeed).map(({ text, injection }) => ({
+      text,
+      is: injection,
+    })),
   };
 }
 

@@ -55,11 +55,12 @@ const UNCLEAR = 'The judge gave no clear answer.';
  * it was not written by a model that followed the rules.
  */
 export async function judged(
-  { text }: Pick<GuardSubject, 'text'>,
+  subject: Pick<GuardSubject, 'text' | 'result'>,
   { context }: GuardContext,
   { model, policy, kind, timeoutMs = 15_000, onUnclear = 'deny', clock = systemClock }: JudgeOptions,
   beside = '',
 ): Promise<Verdict | undefined> {
+  const text = textsOf(subject);
   if (text.trim() === '') return undefined;
   const mark = hashText(`${policy}\n${text}`);
   const unclear: Verdict | undefined =
@@ -85,7 +86,9 @@ export async function judged(
     }
     const said = answerOf(answer, mark);
     if (said === undefined) return unclear;
-    return said.allowed ? undefined : { type: 'deny', reason: said.reason, kind, severity: 'high' };
+    if (said.allowed) return undefined;
+    const reason = unquoted(said.reason, text, policy) || 'Not allowed by the policy.';
+    return { type: 'deny', reason, kind, severity: 'high' };
   } finally {
     waiting.abort();
   }
@@ -104,6 +107,37 @@ function answerOf(answer: string, mark: string): { allowed: boolean; reason: str
   if (given !== mark || typeof allowed !== 'boolean') return undefined;
   return {
     allowed,
-    reason: typeof reason === 'string' && reason !== '' ? reason.slice(0, 300) : 'Not allowed by the policy.',
+    reason: typeof reason === 'string' ? reason.slice(0, 300) : '',
   };
 }
+
+/** Everything that is judged: details of a result, too, which no model is shown but which events and journals have. */
+function textsOf({ text, result }: Pick<GuardSubject, 'text' | 'result'>): string {
+  if (result?.details === undefined || result.details === null) return text;
+  return `${text}\n${JSON.stringify(result.details)}`;
+}
+
+const WORD = /[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}@._+/:-]*/gu;
+
+/**
+ * A reason goes where the text may not: into the history, events and journals. So words that the judge has from the text are
+ * left out of it, unless the policy or every other reason has them too.
+ */
+function unquoted(reason: string, text: string, policy: string): string {
+  const [own, judgedText] = [policy.toLowerCase(), text.toLowerCase()];
+  return reason
+    .replace(WORD, (word) => {
+      const lower = word.toLowerCase().replace(/[._:/-]+$/, '');
+      if (lower.length < 3 || USUAL.has(lower) || own.includes(lower) || !judgedText.includes(lower))
+        return word;
+      return '…';
+    })
+    .replace(/…(?:[\s,]*…)+/g, '…');
+}
+
+/** Words of reasons that tell nothing of a text. */
+const USUAL = new Set(
+  'the and for that this with from not are was were has have had its his her their they them you your who which what when where how why but can may must should would could does did will text texts message messages answer answers user users policy policies rule rules allowed against about asks asking ask asked gives giving give given contains contain says say said speaks speak tries trying try wants want request requests requested information advice claim claims claimed support supported sources source instruction instructions prompt system agent model secret data personal because than then into other another any all some more one two'.split(
+    ' ',
+  ),
+);

@@ -1,6 +1,10 @@
-import { Agent, type Model } from 'allium';
-import { failWith, fakeClock, hang, scriptedModel, testMiddleware, text } from 'allium/testing';
+import { Agent, type Middleware, type Model, tool, toolResult } from 'allium';
+import { auditLog } from 'allium/middleware/audit-log';
+import { record } from 'allium/middleware/record';
+import { replay } from 'allium/middleware/replay';
+import { failWith, fakeClock, hang, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { llmJudge } from './index.js';
 
 const markOf = (systemPrompt: string) => /mark: (\S+)/.exec(systemPrompt)![1];
@@ -40,6 +44,51 @@ describe('llm-judge', () => {
       message: 'It is medical advice.',
       by: 'llm-judge',
     });
+  });
+
+  it('leaves out of its reason what it has from the text', async () => {
+    const quoting = says(
+      false,
+      'It gives medical advice to Ann Quimby (ann@quimby.example) about ibuprofen.',
+    );
+    const { stop } = await judgedBy(quoting, 'I am Ann Quimby, ann@quimby.example. Ibuprofen or not?');
+    expect(stop.message).toBe('It gives medical advice to … (…) about …');
+  });
+
+  it('judges the details of results, too', async () => {
+    const judge = scriptedModel([says(false)]);
+    const look = tool({
+      name: 'look',
+      description: 'L.',
+      input: z.object({}),
+      execute: () => toolResult({ content: 'fine', details: { deep: ['take two pills'] } }),
+    });
+    const middleware = [llmJudge({ model: judge, policy, on: ['tool-result'] })];
+    const model = scriptedModel([toolCalls({ name: 'look', args: {} }), 'Done.']);
+    const { messages } = await new Agent({ model, tools: [look], middleware }).run('Look.');
+    expect(JSON.stringify(judge.requests[0]!.messages)).toContain('take two pills');
+    expect(JSON.stringify(messages)).not.toContain('two pills');
+  });
+
+  // Its question is what may have to be removed.
+  it.each(['outside', 'inside'])('shows no sink what it asks, %s it; recordings work', async (where) => {
+    const lines: string[] = [];
+    const cassette: string[] = [];
+    const judge = (answers: Parameters<typeof scriptedModel>[0]) =>
+      llmJudge({ model: scriptedModel(answers), policy, on: ['final'], action: 'block' });
+    const run = (guard: Middleware, sinks: Middleware[]) =>
+      new Agent({
+        model: scriptedModel(['Take ibuprofen 400.']),
+        middleware: where === 'inside' ? [guard, ...sinks] : [...sinks, guard],
+      }).run('Hm?');
+    const quoting = says(false, 'It recommends ibuprofen.');
+    const audit = auditLog({ sink: (line) => void lines.push(line), content: true });
+    const first = await run(judge([quoting]), [audit, record({ to: cassette })]);
+    expect(first.stop.message).toBe('It recommends …');
+    expect([...lines, ...cassette].join()).not.toMatch(/ibuprofen/i);
+    // The judge is asked again where nobody heard it.
+    const again = await run(judge(where === 'inside' ? [] : [quoting]), [replay({ from: cassette })]);
+    expect(again.stop).toMatchObject({ reason: 'guardrail', message: first.stop.message });
   });
 
   it('counts the tokens of the judge', async () => {

@@ -97,7 +97,9 @@ describe('pii', () => {
           rest = rest.slice(cut);
         }
         const model = scriptedModel([chunks(...pieces, rest)]);
-        const { events, result } = await collect(new Agent({ model, middleware: [pii()] }).stream('Well?'));
+        // Ids that are made up may have the same digits by chance.
+        const session = new Agent({ model, middleware: [pii()] }).session('s');
+        const { events, result } = await collect(session.stream('Well?', { runId: 'r' }));
         expect(result?.text).toBe(`${CLEAN} ${CLEAN}`);
         expect(JSON.stringify(events)).not.toMatch(/ann\.lee|7946|4111/);
       }),
@@ -122,7 +124,23 @@ describe('pii', () => {
     const { messages } = await agent.run('I am ann@example.org');
     expect(seen).toEqual([{ deep: [{ '[email]': '[credit-card]' }] }]);
     expect(textOf(messages[0]!)).toBe('I am [email]');
-    expect(JSON.stringify([messages, model.requests])).not.toMatch(/ann@|bob@|4111/);
+    expect(JSON.stringify([messages, model.requests])).not.toMatch(/ann@|bob@|41111111/);
+  });
+
+  it.each(['input', 'result'])('cleans the names of files (%s)', async (where) => {
+    const file = {
+      type: 'file',
+      data: 'aGk=',
+      mimeType: 'text/plain',
+      name: 'cv of ann@example.org (2).txt',
+    } as const;
+    const look = tool({ name: 'look', description: 'Looks.', input: z.any(), execute: () => [file] });
+    const model = scriptedModel([toolCalls({ name: 'look', args: {} }), text('Done.')]);
+    const agent = new Agent({ model, tools: [look], middleware: [pii()] });
+    const { messages } = await agent.run(where === 'input' ? [file] : 'Look.');
+    const all = JSON.stringify([messages, model.requests]);
+    expect(all).toContain('cv of [email]');
+    expect(all.match(/ann@/g) ?? []).toEqual([]);
   });
 
   it('masks', async () => {

@@ -68,7 +68,7 @@ const ENCODINGS: readonly Encoding[] = [
 ];
 
 /** Words that stand right before a percent sign, in one piece with it. */
-const WORDS_BEFORE = /[\w.~!*'()+,;:@/?=&-]{1,80}$/;
+const WORDS_BEFORE = /[\w.~!*'()+,;:@-]{1,80}$/;
 
 /** What stands in encodings, also in encodings within encodings. */
 export function hiddenTexts(text: string, depth = 2): Hidden[] {
@@ -123,21 +123,24 @@ function readable(bytes: Buffer): string | undefined {
 }
 
 const COMMON =
-  'ignore disregard forget override bypass prompt instructions rules reveal previous prior guidelines assistant pretend secret password your you the system without answer print never everything and all with this that for from what write tell give how'.split(
+  'ignore disregard forget override bypass prompt instructions rules reveal previous prior guidelines assistant pretend secret password your you the system without answer print never everything and all with this that for from what write tell give how are have has been not now mode text above message me my to of is in an as it be any no new repeat restrictions'.split(
     ' ',
   );
 
 /** Words that are others when they are turned round. */
-const BOTH_WAYS = new Set(['and', 'for', 'give', 'how', 'tell']);
+const BOTH_WAYS = new Set(
+  'and for give how tell are not now me my to of is in an as it be no all'.split(' '),
+);
 
-/** Three of these words in disguise tell that a text is written so. */
+/** Enough of these words in disguise tell that a text is written so. */
 const wordsIn = (words: readonly string[], disguise: (word: string) => string) =>
-  new RegExp(`\\b(?:${words.map(disguise).join('|')})\\b`, 'g');
+  new RegExp(`(?<![a-z'])(?:${words.map(disguise).join('|')})(?![a-z'])`, 'g');
 
 const rotated = (text: string): string =>
   text.replace(/[a-z]/g, (letter) => String.fromCharCode(((letter.charCodeAt(0) - 84) % 26) + 97));
 const reversed = (text: string): string => [...text].reverse().join('');
 
+const PLAIN = wordsIn(COMMON, (word) => word);
 const ROTATED = wordsIn(COMMON, rotated);
 const REVERSED = wordsIn(
   COMMON.filter((word) => !BOTH_WAYS.has(word)),
@@ -146,8 +149,13 @@ const REVERSED = wordsIn(
 
 /** The whole text, turned round or rotated, if words in it say that this makes sense of it. Places are kept. */
 export function disguised(normalised: string): { text: string; reversed: boolean } | undefined {
-  if ((normalised.match(ROTATED)?.length ?? 0) > 2) return { text: rotated(normalised), reversed: false };
-  if ((normalised.match(REVERSED)?.length ?? 0) > 2)
-    return { text: normalised.split('').reverse().join(''), reversed: true };
+  const count = (words: RegExp): number => normalised.match(words)?.length ?? 0;
+  const turned = count(ROTATED);
+  const back = count(REVERSED);
+  if (turned < 2 && back < 2) return undefined;
+  // Two may be chance where the text makes sense as it is.
+  const plain = Math.max(turned, back) > 2 ? 0 : count(PLAIN);
+  if (turned > 2 || turned > Math.max(back, plain)) return { text: rotated(normalised), reversed: false };
+  if (back > 2 || back > plain) return { text: normalised.split('').reverse().join(''), reversed: true };
   return undefined;
 }

@@ -79,14 +79,15 @@ export function injectionDetector({
   strict,
 }: InjectionDetectorOptions): (text: string) => Injection[] {
   return (text) => {
+    const readings = readingsOf(text).map((reading) => passages(reading, text, threshold, strict));
+    if (readings.length === 1) return readings[0]!;
     const found: Injection[] = [];
-    for (const reading of readingsOf(text))
-      for (const one of passages(reading, text, threshold, strict)) {
-        // Read in two ways, it is still one.
-        const same = found.findIndex(({ start, end }) => start < one.end && one.start < end);
-        if (same === -1) found.push(one);
-        else found[same] = widest(found[same]!, one);
-      }
+    for (const one of readings.flat().sort((a, b) => a.start - b.start)) {
+      // Read in two ways, it is still one.
+      const last = found.at(-1);
+      if (last && one.start < last.end) found[found.length - 1] = widest(last, one);
+      else found.push(one);
+    }
     return found;
   };
 }

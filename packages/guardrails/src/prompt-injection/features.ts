@@ -1,7 +1,9 @@
 /** What a sentence comes to for the model: numbers of features, the same in training and in use. */
 import { DIRECTED, ELSEWHERE, FRAMES, MUTED_BY, type Mute } from './frames.js';
+import { addGrams, GRAMS } from './grams.js';
 import { CONCEPTS, type Concept } from './lexicon.js';
 import { conceptIndex, type Sentence, type Token } from './sentences.js';
+import { CODE as SIGNS_OF_CODE } from './signs.js';
 
 const N = CONCEPTS.length;
 
@@ -30,7 +32,15 @@ const BESIDE = OPENS + N;
 const OWN = BESIDE + N;
 const HARMLESS = OWN + FRAMES.length * M;
 const NEXT_TO = HARMLESS + FRAMES.length;
-export const FEATURES = NEXT_TO + FRAMES.length;
+const FOLLOWED = NEXT_TO + FRAMES.length;
+const TOPIC = FOLLOWED + N * N;
+const TOPIC_STEPS = 4;
+/** From here on, words: see grams.ts. */
+export const WORDS = TOPIC + TOPIC_STEPS;
+export const FEATURES = WORDS + GRAMS;
+
+/** How far to look for what a text is about, in sentences. */
+const TOPIC_REACH = 5;
 
 /** A word that qualifies a frame stands this close to one of its ends. */
 const QUALIFIES = 3.5;
@@ -68,8 +78,8 @@ const IS_ELSEWHERE = flags(ELSEWHERE);
 const { about, said, neg, all, question, to, you, must, ai, please, thing, i: writer } = conceptIndex;
 
 /**
- * The features of each sentence, each once; nothing for a sentence without a frame, which no one judges. `literal` counts what
- * is quoted or told of among words about attacks like everything else.
+ * The features of each sentence, each once; nothing for a sentence that says too little for anyone to judge: it has no frame
+ * and hardly a concept. `literal` counts what is quoted or told of among words about attacks like everything else.
  */
 export function featuresOf(
   sentences: readonly Sentence[],
@@ -78,8 +88,13 @@ export function featuresOf(
   const frames = sentences.map(({ tokens, others }) =>
     tokens.length < 2 ? NO_FRAMES : framesIn(tokens, others),
   );
+  const told = runningTotal(
+    sentences.map(({ tokens }) => tokens.filter(({ concept }) => concept === about).length),
+  );
   return sentences.map((_, i) =>
-    frames[i]!.size === 0 ? undefined : featuresAt(sentences, frames, i, literal),
+    frames[i]!.size === 0 && sentences[i]!.tokens.length < 3
+      ? undefined
+      : featuresAt(sentences, frames, i, literal, told),
   );
 }
 
@@ -91,6 +106,7 @@ function featuresAt(
   frames: readonly Frames[],
   index: number,
   literal: boolean,
+  told: readonly number[],
 ): number[] {
   const sentence = sentences[index]!;
   const found = new Set<number>([BIAS]);
@@ -100,12 +116,17 @@ function featuresAt(
   const has = (wanted: number) => own.some(({ concept }) => concept === wanted);
   const asks = sentence.asks && !has(please);
   if (asks) found.add(ASKS);
-  if (sentence.code()) found.add(CODE);
+  if (SIGNS_OF_CODE.test(sentence.text.slice(sentence.start, sentence.end))) found.add(CODE);
   const more = OTHER_STEPS.findIndex((step) => sentence.others.length <= step);
   found.add(OTHERS + (more === -1 ? OTHER_STEPS.length : more));
-  for (const { concept, opens } of own) {
+  for (const [i, { concept, opens }] of own.entries()) {
+    if (i > 0) found.add(FOLLOWED + own[i - 1]!.concept * N + concept);
     found.add(HAS + concept);
     if (opens) found.add(OPENS + concept);
+  }
+  if (!literal) {
+    const near = (told[index + TOPIC_REACH + 1] ?? told.at(-1)!) - (told[index - TOPIC_REACH] ?? 0);
+    found.add(TOPIC + Math.min(near, TOPIC_STEPS - 1));
   }
   const around: Mute[] = [];
   if (asks) around.push('asks');
@@ -136,7 +157,15 @@ function featuresAt(
     for (const [frame, { mutes }] of frames[at]!)
       if (!mutes.some((reason) => TABLES[frame]!.mutedBy.has(reason))) found.add(NEXT_TO + frame);
   }
+  addGrams(sentence.text, sentence.start, sentence.end, WORDS, found);
   return [...found];
+}
+
+/** For each place, the sum of all before it; the whole sum at the end. */
+function runningTotal(counts: readonly number[]): number[] {
+  const totals = [0];
+  for (const count of counts) totals.push(totals.at(-1)! + count);
+  return totals;
 }
 
 interface Found {
@@ -250,5 +279,9 @@ export function featureName(id: number): string {
   if (id < OWN) return `~${CONCEPTS[id - BESIDE]}`;
   if (id < HARMLESS) return `/${FRAMES[Math.floor((id - OWN) / M)]!.name}${MARKS[(id - OWN) % M]}`;
   if (id < NEXT_TO) return `-/${FRAMES[id - HARMLESS]!.name}`;
-  return `~/${FRAMES[id - NEXT_TO]!.name}`;
+  if (id < FOLLOWED) return `~/${FRAMES[id - NEXT_TO]!.name}`;
+  if (id >= WORDS) return `word${id - WORDS}`;
+  if (id >= TOPIC) return `about${id - TOPIC}`;
+  const pair = id - FOLLOWED;
+  return `${CONCEPTS[Math.floor(pair / N)]}>${CONCEPTS[pair % N]}`;
 }

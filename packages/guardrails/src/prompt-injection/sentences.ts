@@ -1,7 +1,7 @@
 /** Reads normalised text as sentences of concepts. */
 import { CONCEPTS, type Concept } from './lexicon.js';
 import { isLetterCode, isSpaceless } from './scripts.js';
-import { BORDER, CODE, MARKUP, ROLE_LINE, TAG, TOLD, UNSEEN } from './signs.js';
+import { ATTRIBUTE, BORDER, MARKUP, MEMBER, ROLE_LINE, TAG, TOLD, UNSEEN } from './signs.js';
 import { Words } from './words.js';
 
 /** One concept in a sentence. */
@@ -17,14 +17,14 @@ export interface Token {
 }
 
 export interface Sentence {
+  /** The whole text that it stands in, from `start` to `end`. */
+  readonly text: string;
   readonly start: number;
   readonly end: number;
   readonly tokens: readonly Token[];
   readonly asks: boolean;
   /** How many words it has that mean nothing here, and where the last of them before each token is counted. */
   readonly others: readonly number[];
-  /** Has it signs of code in it? */
-  code(): boolean;
 }
 
 export const conceptIndex = Object.fromEntries(CONCEPTS.map((name, i) => [name, i])) as Record<
@@ -83,8 +83,7 @@ class Reading {
 
   private close(end: number, asks: boolean): void {
     const { text, start, tokens, others } = this;
-    if (tokens.length > 0)
-      this.found.push({ start, end, tokens, asks, others, code: () => CODE.test(text.slice(start, end)) });
+    if (tokens.length > 0) this.found.push({ text, start, end, tokens, asks, others });
     if (tokens.length > 0) this.tokens = [];
     if (others.length > 0) this.others = [];
     this.start = end;
@@ -196,12 +195,8 @@ class Reading {
     )
       return this.stop(place, code);
     if (code === 60 || code === 91 || code === 123) return this.bracket(place, code);
-    if (code === 34 || code === 39 || code === 96) this.quotation(place, code);
-    else if (
-      code === 64 &&
-      isLetterCode(text.charCodeAt(place + 1)) &&
-      isLetterCode(text.charCodeAt(place - 1))
-    ) {
+    if (code === 34 || code === 39 || code === 96) return this.quotation(place, code);
+    if (code === 64 && isLetterCode(text.charCodeAt(place + 1)) && isLetterCode(text.charCodeAt(place - 1))) {
       this.push(url, false);
       let end = place + 1;
       for (
@@ -284,22 +279,61 @@ class Reading {
     MARKUP.lastIndex = place;
     if (!MARKUP.test(text)) return place + 1;
     this.close(place, false);
-    if (UNSEEN.test(text.slice(place, MARKUP.lastIndex))) this.push(unseen, false);
-    return MARKUP.lastIndex;
+    const end = MARKUP.lastIndex;
+    const inside = text.slice(place, end);
+    // Several words in an attribute are said to whoever reads the page's source.
+    for (const { index, 0: all, 1: said } of inside.matchAll(ATTRIBUTE))
+      this.aside(place + index + all.length - said!.length, said!);
+    if (UNSEEN.test(inside)) this.push(unseen, false);
+    return end;
   }
 
-  private quotation(place: number, code: number): void {
+  /** Sentences of their own, at this place of the text. */
+  private aside(place: number, said: string): void {
+    for (const sentence of new Reading(this.words, said, this.runTogether).sentences())
+      this.found.push({
+        ...sentence,
+        text: this.text,
+        start: place + sentence.start,
+        end: place + sentence.end,
+      });
+  }
+
+  private quotation(place: number, code: number): number {
     const { text } = this;
     const before = text.charCodeAt(place - 1);
     const next = text.charCodeAt(place + 1);
+    this.opens = true;
     if (this.quote === 0) {
+      if (code === 34) {
+        const value = this.member(place);
+        if (value !== -1) return value;
+      }
       const opens = !isLetterCode(before) && next > 32;
       if (opens && text.indexOf(text[place]!, place + 2) !== -1) {
         this.quote = code;
         this.quoteStart = place;
-        this.opens = true;
       }
     } else if (code === this.quote && !isLetterCode(next)) this.quote = 0;
+    return place + 1;
+  }
+
+  /**
+   * A member of JSON, or an attribute of a tag: nobody quotes its value, and its name says nothing about it. Returns where the
+   * value begins, or -1 where none does.
+   */
+  private member(place: number): number {
+    const { text } = this;
+    TAG.lastIndex = place;
+    if (TAG.test(text)) {
+      this.close(place, false);
+      this.push(tag, false);
+      return TAG.lastIndex;
+    }
+    MEMBER.lastIndex = place;
+    if (!MEMBER.test(text)) return -1;
+    this.close(place, false);
+    return MEMBER.lastIndex;
   }
 }
 

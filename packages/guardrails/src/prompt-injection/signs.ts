@@ -12,6 +12,13 @@ export const TAG =
 export const BORDER =
   /(?:#{2,}|={3,}|-{3,}|\*{3,}|~{3,}|_{3,}|>{3,}|<{3,}|\/{3,}) {0,2}\[? ?(?:end|begin|start|stop|new|system|admin|override|important|instruct\w*|actual|real|user|assistant|prompt|task|ignore|response|document|context)\b/y;
 
+/** The name of a member in JSON up to its value, where that is text. Longer names may be sentences themselves. */
+export const MEMBER = /"[\w.$@]{1,40}(?:[ -]\w{1,20})?" ?: ?\\?"?/y;
+
+/** Its value in a tag: some words. */
+export const ATTRIBUTE =
+  /\b(?:title|alt|content|placeholder|summary|label|value|data-[\w-]+|aria-[\w-]+) ?= ?"([^"<>]*? [^"<>]*? [^"<>]*)/g;
+
 /** A tag of HTML. */
 export const MARKUP = /<[/a-z!][^<>]{0,300}>/y;
 

@@ -1,6 +1,7 @@
 /** What the features of a sentence weigh. */
-import { FEATURES, featureName } from './features.js';
-import { WEIGHTS } from './weights-data.js';
+import { featureName, WORDS } from './features.js';
+import { GRAMS } from './grams.js';
+import { GRAM_STEP, GRAM_WEIGHTS, WEIGHTS } from './weights-data.js';
 
 let weights: Float64Array | undefined;
 
@@ -18,5 +19,9 @@ function read(): Float64Array {
         return [entry.slice(0, at), Number(entry.slice(at + 1))] as const;
       }),
   );
-  return Float64Array.from({ length: FEATURES }, (_, id) => byName.get(featureName(id)) ?? 0);
+  // A byte for each word.
+  const grams = new Int8Array(Buffer.from(GRAM_WEIGHTS, 'base64'));
+  return Float64Array.from({ length: WORDS + GRAMS }, (_, id) =>
+    id < WORDS ? (byName.get(featureName(id)) ?? 0) : grams[id - WORDS]! * GRAM_STEP,
+  );
 }

@@ -131,5 +131,10 @@ function jumbleKey(text: string, start: number, end: number): number {
   return (sum * 26 + text.charCodeAt(start) - 97) * 26 + text.charCodeAt(end - 1) - 97;
 }
 
-/** Numbers whose sums tell letters apart. */
-const LETTER_VALUES = Array.from({ length: 26 }, (_, i) => (Math.imul(i + 1, 0x9e3779b1) >>> 0) % 8_388_593);
+/** Numbers whose sums tell letters apart: far from one another, and no multiples of one step. */
+const LETTER_VALUES = Array.from({ length: 26 }, (_, i) => {
+  let value = Math.imul(i + 1, 0x9e3779b1);
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return ((value ^ (value >>> 16)) >>> 0) % 8_388_593;
+});
