@@ -28,6 +28,6 @@ export async function loadFleet({ io }: Shell): Promise<typeof Fleet> {
 export function connectionOf({ io }: Shell, { redis, prefix }: FleetOptions) {
   const connection = redis ?? io.env.REDIS_URL;
   if (!connection)
-    throw new UsageError('Say where Redis is: --redis redis://localhost:6379, or set REDIS_URL.');
+    throw new UsageError('Where is Redis? Pass --redis redis://localhost:6379, or set REDIS_URL.');
   return { connection, ...(prefix !== undefined && { prefix }) };
 }

@@ -34,4 +34,4 @@ process.on('uncaughtException', (error) => {
 
 process.exitCode = await main(process.argv.slice(2), io);
 // Something that does not listen to the abort may hold the process.
-if (endingOf(abort.signal)) process.exit();
+if (abort.signal.aborted) process.exit();

@@ -1,5 +1,6 @@
 /** The command line: reads the arguments, runs one command, and answers with an exit code. */
-import { Command, CommanderError } from 'commander';
+import { createRequire } from 'node:module';
+import type { Command } from 'commander';
 import { COMMANDS, type LoadCommand } from './commands/index.js';
 import { exitCodeOfEnding } from './ending.js';
 import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
@@ -7,6 +8,9 @@ import { programName, type Shell, tellStack } from './shell.js';
 import { type Io, note, printJson, write } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
 import { versionOf } from './versions.js';
+
+// Commander is CommonJS: an import would first search all of it for the names that it exports.
+const commander = createRequire(import.meta.url)('commander') as typeof import('commander');
 
 /** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
 export async function main(args: readonly string[], given: Io): Promise<number> {
@@ -25,13 +29,13 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     return exitCodeOfEnding(io.signal) ?? shell.exitCode;
   } catch (error) {
     // Commander has shown the help that was asked for, or has said what is wrong; a program reads that on stdout.
-    const helped = error instanceof CommanderError && error.exitCode === 0;
+    const helped = error instanceof commander.CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
     if (io.signal.aborted && isAbort(error)) return exitCodeOfEnding(io.signal) ?? EXIT.aborted;
     const text = shell.redactError(describeError(error)) + adviceFor(shell, error);
     if (shell.json || args.includes('--json'))
       printJson(io, { type: 'error', code: codeOf(error), message: text }, 0);
-    if (error instanceof CommanderError) return EXIT.usage;
+    if (error instanceof commander.CommanderError) return EXIT.usage;
     note(io, `${io.err.red('error')}: ${text}`);
     tellStack(shell, error);
     return exitCodeOfEnding(io.signal) ?? exitCodeOfError(error);
@@ -61,7 +65,7 @@ export async function makeProgram(
   commands: readonly LoadCommand[] = Object.values(COMMANDS),
 ): Promise<Command> {
   const { io } = shell;
-  const program = new Command('allium')
+  const program = new commander.Command('allium')
     .description('Runs agents that a config file describes (allium.toml), and shows what they did.')
     .usage('<command> [options]')
     .option('-c, --config <file>', 'use this config file instead of searching upward for allium.toml')

@@ -23,6 +23,7 @@ it.each([
   [' YES ', { type: 'approve', hash: 'h' }],
   ['a', { type: 'approve', hash: 'h', remember: 'tool' }],
   ['Always', { type: 'approve', hash: 'h', remember: 'tool' }],
+  ['s', { type: 'approve', hash: 'h', remember: 'arguments' }],
   ['n', { type: 'reject', hash: 'h' }],
   ['no, not today', { type: 'reject', hash: 'h', reason: 'not today' }],
   ['no not today', { type: 'reject', hash: 'h', reason: 'not today' }],
@@ -50,7 +51,7 @@ const ANSWERS = ['approve', 'remember', 'edit', 'reject', 'respond'] as const;
 it.each<[Partial<PendingRequest>, string, readonly string[]]>([
   [
     { kind: 'ask' },
-    '[y]es, [a]lways in this session, [n]o and why, [e]dit {"new":"arguments"}, [l]ater',
+    '[y]es, [a]lways in this session, [s]ame arguments always, [n]o and why, [e]dit {"new":"arguments"}, [l]ater',
     ['approve', 'remember', 'edit', 'reject'],
   ],
   [{ kind: 'suspend' }, 'type the answer; [n]o and why; [l]ater', ['approve', 'reject', 'respond']],
@@ -74,7 +75,7 @@ it.each<[Partial<PendingRequest>, string, readonly string[]]>([
 
 it('takes no other answers', async () => {
   const strict: PendingRequest = { ...request('ask'), decisions: ['reject'], remember: false };
-  for (const line of ['y', 'a', 'e {}', 'anything'])
+  for (const line of ['y', 'a', 's', 'e {}', 'anything'])
     expect(readAnswer(strict, line)).toEqual({ problem: 'Please answer: [n]o and why, [l]ater' });
   expect(await approveAll('--yes')(undefined as never, strict)).toBeUndefined();
   const agent = new Agent({ model: scriptedModel([]) });

@@ -5,6 +5,7 @@ import { parsed, takes } from '../view/ask.js';
 const WAYS = [
   ['approve', '[y]es'],
   ['remember', '[a]lways in this session'],
+  ['remember-same', '[s]ame arguments always'],
   ['reject', '[n]o and why'],
   ['edit', '[e]dit {"new":"arguments"}'],
 ] as const;
@@ -39,6 +40,10 @@ export function readAnswer(
     case 'a':
     case 'always':
       if (takes(request, 'remember')) return { type: 'approve', hash, remember: 'tool' };
+      break;
+    case 's':
+    case 'same':
+      if (takes(request, 'remember-same')) return { type: 'approve', hash, remember: 'arguments' };
       break;
     case 'e':
     case 'edit': {

@@ -60,7 +60,7 @@ describe('without a session', () => {
 
   it('asks about it in a terminal with --no-resume, and says so where there is none', async () => {
     const nobody = await here().allium(['approve', '--no-resume']);
-    expect([nobody.code, nobody.stderr]).toEqual([2, expect.stringContaining('no terminal to ask on')]);
+    expect([nobody.code, nobody.stderr]).toEqual([2, expect.stringContaining('no terminal to ask in')]);
     const approve = here().terminal(['approve', '--no-resume']);
     await approve.until('Run "pay"?');
     approve.type(KEYS.enter);
@@ -102,7 +102,7 @@ describe('without a session', () => {
   it('takes no session for the reason of a rejection', async () => {
     await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
     const { code, stderr } = await here().allium(['approve', '--reject', 'bob']);
-    expect([code, stderr]).toEqual([2, expect.stringContaining('Say: allium approve bob --reject\n')]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('Write: allium approve bob --reject\n')]);
     expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');
   });
 
@@ -165,8 +165,8 @@ it('prints the events of the run with --json', async () => {
 });
 
 it.each([
-  [['approve', 'ann'], 'no terminal to ask on'],
-  [['approve', 'ann', '--all', '--reject'], 'not several'],
+  [['approve', 'ann'], 'no terminal to ask in'],
+  [['approve', 'ann', '--all', '--reject'], 'Pass only one of'],
   [['approve', 'ann', '--edit', 'nonsense'], '--edit takes JSON'],
   [['approve', 'ann', '--all', '--request', 'r1'], 'no open question "r1"'],
   [['approve', 'bob', '--all'], 'There is no session "bob"'],
@@ -290,9 +290,40 @@ describe('for the rest of the session', () => {
 
   it('approves with --remember', async () => {
     const both = await here().allium(['approve', 'ann', '--remember', '--reject']);
-    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('not several')]);
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('Pass only one of')]);
     expect((await here().allium(['approve', 'ann', '--remember'])).stdout).toContain('pay: paid 5');
     expect((await payAgain()).stdout).toContain('pay: paid 6');
+  });
+
+  it('approves only the same arguments with --remember-arguments', async () => {
+    const both = await here().allium(['approve', 'ann', '--remember', '--remember-arguments']);
+    expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('Pass only one of')]);
+    const { stdout } = await here().allium(['approve', 'ann', '--remember-arguments']);
+    expect(stdout).toContain('pay: paid 5');
+    expect((await here().allium(['run', '--session', 'ann', 'pay 5'])).stdout).toContain('pay: paid 5');
+    expect((await payAgain()).code).toBe(5);
+  });
+
+  it('lists what is allowed, and takes it back', async () => {
+    const allowances = (...more: string[]) => here().allium(['sessions', 'allowances', 'ann', ...more]);
+    expect((await allowances()).stderr).toContain('Nothing is allowed in advance in session ann');
+    await here().allium(['approve', 'ann', '--remember-arguments']);
+    expect((await allowances()).stdout).toMatch(/^ALLOWANCE .*\n\S+ +pay +\{"amount":5\} +\S+.*\n$/);
+    const [{ id }] = JSON.parse((await allowances('--json')).stdout);
+    const unknown = await allowances('--revoke', 'nothing');
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('Nothing is allowed as')]);
+    expect(JSON.parse((await allowances('--revoke', id, '--json')).stdout)).toEqual([]);
+    expect((await allowances('--revoke', id)).code).toBe(2);
+    expect((await here().allium(['run', '--session', 'ann', 'pay 5'])).code).toBe(5);
+  });
+
+  it('approves the same arguments in a terminal', async () => {
+    const approve = here().terminal(['approve', 'ann']);
+    await approve.until('Always approve this');
+    approve.type(KEYS.down.repeat(4) + KEYS.enter);
+    await approve.until('pay: paid 5');
+    expect(await approve.exit()).toBe(0);
+    expect((await payAgain()).code).toBe(5);
   });
 
   it('approves in a terminal', async () => {

@@ -22,6 +22,7 @@ import { askPerson, describeRequest, parsed } from '../view/ask.js';
 interface Options extends PlayOptions {
   readonly all?: boolean;
   readonly remember?: boolean;
+  readonly rememberArguments?: boolean;
   readonly reject?: string | true;
   readonly edit?: string;
   readonly respond?: string;
@@ -40,6 +41,7 @@ export const addApprove: AddCommand = (program, shell) => {
     .argument('[session]')
     .option('--all', 'approve every open question')
     .option('--remember', 'approve, and do not ask about these tools again in this session')
+    .option('--remember-arguments', 'approve, and do not ask about calls with the same arguments again')
     .option('--reject [reason]', 'reject instead; the model reads the reason')
     .option('--edit <json>', 'approve with these arguments instead')
     .option('--respond <text>', 'answer in the place of the tool')
@@ -55,8 +57,10 @@ export const addApprove: AddCommand = (program, shell) => {
 };
 
 /** Whoever gives one of these wants an answer to be given; a list with exit code 0 would look like one. */
-function answers({ all, remember, reject, edit, respond, request, resume }: Options): boolean {
-  return !resume || [all, remember, reject, edit, respond, request].some((one) => one !== undefined);
+function answers(options: Options): boolean {
+  const { all, remember, rememberArguments, reject, edit, respond, request, resume } = options;
+  const given = [all, remember, rememberArguments, reject, edit, respond, request];
+  return !resume || given.some((one) => one !== undefined);
 }
 
 interface Question {
@@ -127,7 +131,7 @@ async function refuseSessionAsReason(shell: Shell, { store }: Opened, { reject }
   for await (const { sessionId } of allSessions(store))
     if (sessionId === reject)
       throw new UsageError(
-        `"${reject}" is a session, but stands where --reject takes the reason. Say: ${commandLine(shell, 'approve', reject, '--reject')}`,
+        `"${reject}" is a session, but it is where --reject expects the reason. Write: ${commandLine(shell, 'approve', reject, '--reject')}`,
       );
 }
 
@@ -146,7 +150,7 @@ async function approve(shell: Shell, wanted: string | undefined, options: Option
     if (asked.length === 0)
       throw new UsageError(
         options.request === undefined
-          ? `Nothing in session "${id}" waits for an answer. To go on with it: ${goOn}`
+          ? `Nothing in session "${id}" waits for an answer. To continue it: ${goOn}`
           : `Session "${id}" has no open question "${options.request}". Open: ${open.map((one) => one.id).join(', ') || 'none'}.`,
       );
     const left = await answerAll(shell, session, asked, options);
@@ -183,11 +187,11 @@ async function answerAll(
   const fixed = decisionOf(options);
   if (!fixed && !shell.io.interactive)
     throw new UsageError(
-      'There is no terminal to ask on. Say --all, --remember, --reject, --edit or --respond.',
+      'There is no terminal to ask in. Pass --all, --remember, --remember-arguments, --reject, --edit or --respond.',
     );
   if (fixed && !options.all && requests.length > 1 && options.reject === undefined)
     throw new UsageError(
-      `There are ${requests.length} open questions. Say which with --request: ${requests.map(({ id }) => id).join(', ')}.`,
+      `There are ${requests.length} open questions. Choose one with --request: ${requests.map(({ id }) => id).join(', ')}.`,
     );
   const ask = untilItFits(session.agent, askPerson, (problem) => note(shell.io, shell.redact(problem)));
   for (const request of fixed ? requests : []) {
@@ -203,13 +207,21 @@ async function answerAll(
   return left;
 }
 
-function decisionOf({ all, remember, reject, edit, respond }: Options): Decision | undefined {
-  const given = [all ?? remember, reject, edit, respond].filter((one) => one !== undefined);
+function decisionOf(options: Options): Decision | undefined {
+  const { all, remember, rememberArguments, reject, edit, respond } = options;
+  // `--all` says which questions are answered, and beside these two not how.
+  const approves = remember === undefined && rememberArguments === undefined ? all : undefined;
+  const given = [approves, remember, rememberArguments, reject, edit, respond].filter(
+    (one) => one !== undefined,
+  );
   if (given.length > 1)
-    throw new UsageError('Say one of --all, --remember, --reject, --edit and --respond, not several.');
+    throw new UsageError(
+      'Pass only one of --all, --remember, --remember-arguments, --reject, --edit and --respond.',
+    );
   if (reject !== undefined) return { type: 'reject', ...(reject !== true && { reason: reject }) };
   if (respond !== undefined) return { type: 'respond', text: respond };
   if (remember) return { type: 'approve', remember: 'tool' };
+  if (rememberArguments) return { type: 'approve', remember: 'arguments' };
   if (all) return { type: 'approve' };
   if (edit === undefined) return undefined;
   const args = parsed(edit);

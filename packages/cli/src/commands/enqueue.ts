@@ -35,16 +35,19 @@ async function enqueue(shell: Shell, input: string, options: Options): Promise<v
   const connection = connectionOf(shell, options);
   const { createQueue } = await loadFleet(shell);
   const { agent = await configuredName(shell), session, tenant, priority, delay, key, wait, json } = options;
-  if (wait && delay !== undefined) throw new UsageError('--wait and --delay do not go together.');
+  if (wait && delay !== undefined) throw new UsageError('--wait and --delay cannot be combined.');
   const queue = createQueue(connection);
   try {
-    const job = await queue.enqueue(agent, input, {
-      ...(session !== undefined && { sessionId: session }),
-      ...(tenant !== undefined && { tenant }),
-      ...(priority !== undefined && { priority }),
-      ...(delay !== undefined && { delayMs: delay }),
-      ...(key !== undefined && { idempotencyKey: key }),
-    });
+    const job = await orEnded(
+      shell.io.signal,
+      queue.enqueue(agent, input, {
+        ...(session !== undefined && { sessionId: session }),
+        ...(tenant !== undefined && { tenant }),
+        ...(priority !== undefined && { priority }),
+        ...(delay !== undefined && { delayMs: delay }),
+        ...(key !== undefined && { idempotencyKey: key }),
+      }),
+    );
     if (!wait) return json ? tellJson(shell, job) : tell(shell, job.runId);
     const outcome = await queue.finished(job.runId, { signal: shell.io.signal });
     const { status, text, error } = outcome;
@@ -55,6 +58,16 @@ async function enqueue(shell: Shell, input: string, options: Options): Promise<v
   } finally {
     await queue.close();
   }
+}
+
+/** Whoever is told to end does not wait for Redis. */
+function orEnded<T>(signal: AbortSignal, wait: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => reject(signal.reason);
+    if (signal.aborted) end();
+    signal.addEventListener('abort', end, { once: true });
+    wait.then(resolve, reject).finally(() => signal.removeEventListener('abort', end));
+  });
 }
 
 async function configuredName(shell: Shell): Promise<string> {

@@ -4,7 +4,6 @@ import type { AddCommand } from '../shell.js';
 /** Loads the file of a command: each needs other modules, and only one of them is run. */
 export type LoadCommand = () => Promise<AddCommand>;
 
-// A web inspector (`inspect`, after trace) gets its place here when it exists.
 export const COMMANDS: Readonly<Record<string, LoadCommand>> = {
   init: async () => (await import('./init.js')).addInit,
   run: async () => (await import('./run.js')).addRun,
@@ -13,6 +12,7 @@ export const COMMANDS: Readonly<Record<string, LoadCommand>> = {
   sessions: async () => (await import('./sessions.js')).addSessions,
   approve: async () => (await import('./approve.js')).addApprove,
   trace: async () => (await import('./trace.js')).addTrace,
+  studio: async () => (await import('./studio.js')).addStudio,
   replay: async () => (await import('./replay.js')).addReplay,
   audit: async () => (await import('./audit.js')).addAudit,
   worker: async () => (await import('./worker.js')).addWorker,

@@ -79,7 +79,7 @@ it('keeps what is there', async () => {
   expect(here().read('tools.mjs')).toBe('// mine\n');
   const again = await here().allium(['init', '--yes']);
   expect(again.code).toBe(2);
-  expect(again.stderr).toContain('exists already');
+  expect(again.stderr).toContain('already exists');
   expect((await here().allium(['init', '--yes', '--force', '--model', 'openai/gpt-5'])).code).toBe(0);
   expect(here().read('allium.toml')).toContain('model = "openai/gpt-5"');
   expect(here().read('package.json')).toContain('"mine"');
@@ -101,7 +101,7 @@ it.each(['allium.json', 'allium.config.ts', 'allium.config.mjs'])(
     ]) {
       const { code, stderr } = await here().allium(args);
       expect(code).toBe(2);
-      expect(stderr).toContain(`${name} is the config of this folder`);
+      expect(stderr).toContain(`${name} already configures this folder`);
     }
     expect(existsSync(join(here().folder, 'allium.toml'))).toBe(false);
   },

@@ -44,7 +44,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
   const { io } = shell;
   const dir = resolve(io.cwd, folder);
   if (!options.yes && !io.interactive)
-    throw new UsageError('There is no terminal to ask on. Say --yes to take the defaults.');
+    throw new UsageError('There is no terminal to ask in. Pass --yes to take the defaults.');
   refuseTwins(dir, options.force === true);
   const defaults = {
     ...DEFAULTS,
@@ -65,8 +65,10 @@ function refuseTwins(dir: string, force: boolean): void {
   for (const name of CONFIG_FILES.filter((one) => existsSync(join(dir, one)))) {
     const file = join(dir, name);
     if (name !== 'allium.toml')
-      throw new UsageError(`${file} is the config of this folder. Remove it first, or name another folder.`);
-    if (!force) throw new UsageError(`${file} exists already. Say --force to write over it.`);
+      throw new UsageError(
+        `${file} already configures this folder. Remove it first, or choose another folder.`,
+      );
+    if (!force) throw new UsageError(`${file} already exists. Pass --force to overwrite it.`);
   }
 }
 

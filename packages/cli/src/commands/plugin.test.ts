@@ -52,7 +52,7 @@ it('warns of a name that the box has, and refuses bad names and folders that are
   expect(taken.stderr).toContain('warning: "retry" is in the box already');
   expect(await here().allium(['plugin', 'new', 'retry'])).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('is there already'),
+    stderr: expect.stringContaining('already exists'),
   });
   expect(await here().allium(['plugin', 'new', 'No Name'])).toMatchObject({ code: 2 });
 });

@@ -150,7 +150,7 @@ describe('the exit code of allium run', () => {
   });
 
   it.each([
-    [['run'], '', 'the prompt is empty'],
+    [['run'], '', 'The prompt is empty'],
     [['run', '--nonsense', 'hi'], '', "unknown option '--nonsense'"],
     [['rum', 'hi'], '', 'Did you mean run?'],
   ])('is 2 for a command line that makes no sense: %s', async (args, input, message) => {
@@ -318,7 +318,7 @@ describe('what allium run says of the command line and the config', () => {
     ]);
     const empty = await here().allium(['run', '--json']);
     expect(jsonLines(empty.stdout)).toEqual([
-      { type: 'error', code: 'USAGE', message: 'There is nothing to ask: the prompt is empty.' },
+      { type: 'error', code: 'USAGE', message: 'The prompt is empty. Write what you want to ask.' },
     ]);
   });
 

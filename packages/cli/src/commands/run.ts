@@ -81,6 +81,6 @@ async function promptOf({ io }: Shell, words: readonly string[]): Promise<string
   const piped = reads ? (await readAll(io)).trim() : '';
   const asked = words.filter((word) => word !== '-').join(' ');
   const prompt = [asked, piped].filter((text) => text !== '').join('\n\n');
-  if (prompt.trim() === '') throw new UsageError('There is nothing to ask: the prompt is empty.');
+  if (prompt.trim() === '') throw new UsageError('The prompt is empty. Write what you want to ask.');
   return prompt;
 }

@@ -81,6 +81,21 @@ it('shows the history as it was rewound', async () => {
   expect((await here().allium(['trace', 'first'])).stdout).toContain(`rewound to ${messages[2]!.id}`);
 });
 
+it('ends a run that waits, and says so where there is none', async () => {
+  const asked = JSON.parse((await here().allium(['approve', '--json'])).stdout);
+  expect(asked).toHaveLength(1);
+  const cancelled = await here().allium(['sessions', 'cancel', 'second', '--reason', 'Too dear.', '--json']);
+  expect(JSON.parse(cancelled.stdout)).toEqual({ sessionId: 'second', ended: true });
+  expect(JSON.parse((await here().allium(['approve', '--json'])).stdout)).toEqual([]);
+  expect((await here().allium(['sessions'])).stdout).toMatch(/\nsecond .* aborted +pay 5\n/);
+  expect((await here().allium(['sessions', 'show', 'second'])).stdout).toContain('Too dear.');
+  const late = await here().allium(['approve', 'second', '--all']);
+  expect([late.code, late.stderr]).toEqual([2, expect.stringContaining('Nothing in session "second" waits')]);
+  expect((await here().allium(['run', '--session', 'second', 'add 1 and 2'])).code).toBe(0);
+  const none = await here().allium(['sessions', 'cancel', 'first']);
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('no run to end (done)')]);
+});
+
 it('deletes only what somebody said yes to', async () => {
   const refused = await here().allium(['sessions', 'delete', 'first']);
   expect(refused.code).toBe(2);
@@ -117,6 +132,36 @@ it('takes the session used last that is not damaged where none is named', async 
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('or none that can be read')]);
 });
 
+it('prunes what was not used for some time, and keeps what waits unless asked', async () => {
+  const store = fileStore({ dir: path.join(here().folder, '.allium/sessions') });
+  const at = Date.now() - 40 * 86_400_000;
+  const stop = { reason: 'final' } as const;
+  for (const [id, tenant] of [
+    ['ancient', 'a'],
+    ['dusty', 'b'],
+  ] as const)
+    store.append(id, 0, [
+      { v: 2, at, type: 'run_start', runId: 'r_1', plan: [], tenant },
+      { v: 2, at, type: 'run_end', runId: 'r_1', status: 'done', stop, turns: 1 },
+    ]);
+  store.append('asking', 0, [{ v: 2, at, type: 'run_start', runId: 'r_1', plan: [] }]);
+  const prune = (...args: string[]) => here().allium(['sessions', 'prune', '--older-than', ...args]);
+  const dry = await prune('30d', '--dry-run');
+  expect(dry.stdout).toMatch(/^(ancient|dusty) .*\n(ancient|dusty) .*\n$/);
+  expect(JSON.parse((await prune('60d', '--dry-run', '--json')).stdout)).toEqual({ found: [], deleted: [] });
+  expect((await prune('30d')).code).toBe(2);
+  for (const unclear of ['soon', '6m', '5min', '1s', '30'])
+    expect((await prune(unclear, '--yes')).stderr).toContain('12h, 30d or 8w');
+  expect(JSON.parse((await prune('30d', '--yes', '--tenant', 'a', '--json')).stdout)).toEqual({
+    found: ['ancient'],
+    deleted: ['ancient'],
+  });
+  expect((await prune('30d', '--yes')).stderr).toContain('Deleted 1 of 1.');
+  expect(store.head('asking')).toBe(1);
+  expect((await prune('30d', '--yes', '--include-open')).code).toBe(0);
+  expect([store.head('asking'), store.head('first') > 0]).toEqual([0, true]);
+});
+
 it('resumes a suspended run, in which everything may be approved', async () => {
   const waiting = await here().allium(['sessions', 'resume', 'second']);
   expect(waiting.code).toBe(5);
@@ -125,19 +170,19 @@ it('resumes a suspended run, in which everything may be approved', async () => {
   expect(stdout).toContain('pay: paid 5');
   const over = await here().allium(['sessions', 'resume', 'second']);
   expect(over.code).toBe(2);
-  expect(over.stderr).toContain('has no run to go on with (done)');
+  expect(over.stderr).toContain('has no run to continue (done)');
 });
 
 it('says which commands there are when it does not know one, and what to do where nothing can be resumed', async () => {
   const typo = await here().allium(['sessions', 'resmue']);
   expect(typo.code).toBe(2);
   expect(typo.stderr).toContain(
-    'There is no "allium sessions resmue". There are: list, show, queue, fork, delete, resume.',
+    'There is no "allium sessions resmue". There are: list, show, queue, allowances, fork, delete, prune, resume, cancel.',
   );
   await here().allium(['run', '--session', 'over', 'add 1 and 2']);
   const over = await here().allium(['sessions', 'resume', 'over']);
   expect(over.code).toBe(2);
   expect(over.stderr).toContain(
-    'has no run to go on with (done). Say something new: allium run --session over',
+    'has no run to continue (done). Send a new message: allium run --session over',
   );
 });

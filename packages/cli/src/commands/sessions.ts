@@ -25,7 +25,9 @@ import { block, moment, short, table, word } from '../terminal/text.js';
 export const addSessions: AddCommand = (program, shell) => {
   const sessions = program
     .command('sessions')
-    .summary('list, show, fork, delete and resume sessions, and what waits in them')
+    .summary(
+      'list, show, fork, delete, prune, resume and cancel sessions, what waits and what is allowed in them',
+    )
     .description(
       'Sessions are conversations in the store of the config. An id may be shortened as long as it is ' +
         'clear which one is meant; without an id the session that was used last is taken.',
@@ -58,6 +60,13 @@ export const addSessions: AddCommand = (program, shell) => {
     .option('--json', 'print them as JSON')
     .action((id: string | undefined, options: QueueOptions) => queue(shell, id, options));
   sessions
+    .command('allowances')
+    .summary('list what was approved for the rest of a session, or take it back')
+    .argument('[id]')
+    .option('--revoke <allowance>', 'take this one back, by its id in the list')
+    .option('--json', 'print them as JSON')
+    .action((id: string | undefined, options: AllowanceOptions) => allowances(shell, id, options));
+  sessions
     .command('fork')
     .summary('copy a session, to go on from there in another way')
     .argument('<id>')
@@ -72,6 +81,16 @@ export const addSessions: AddCommand = (program, shell) => {
     .option('-y, --yes', 'do not ask')
     .action((ids: string[], options: { yes?: boolean }) => remove(shell, ids, options.yes === true));
   sessions
+    .command('prune')
+    .summary('delete sessions that were not used for some time')
+    .requiredOption('--older-than <time>', 'last used so long ago or longer: 12h, 30d or 8w', duration)
+    .option('--tenant <name>', 'only sessions of this tenant')
+    .option('--include-open', 'also those with a run that waits or broke off')
+    .option('--dry-run', 'list them and delete nothing')
+    .option('-y, --yes', 'do not ask')
+    .option('--json', 'print what was found and deleted as JSON')
+    .action((options: PruneFlags) => prune(shell, options));
+  sessions
     .command('resume')
     .summary('go on with a run that was suspended or broke off')
     .argument('[id]')
@@ -79,6 +98,13 @@ export const addSessions: AddCommand = (program, shell) => {
     .option('-y, --yes', 'approve every tool call without asking')
     .option('--json', 'print events, one JSON object per line')
     .action((id: string | undefined, options: PlayOptions) => resume(shell, id, options));
+  sessions
+    .command('cancel')
+    .summary('end the run of a session: one that waits for an answer, or one in another process')
+    .argument('<id>')
+    .option('--reason <text>', 'why, for the result and the history')
+    .option('--json', 'print as JSON whether it has ended')
+    .action((id: string, options: CancelOptions) => cancel(shell, id, options));
 };
 
 async function list(shell: Shell, limit: number, json: boolean): Promise<void> {
@@ -128,6 +154,37 @@ async function queue(shell: Shell, wanted: string | undefined, options: QueueOpt
   });
 }
 
+interface AllowanceOptions {
+  readonly revoke?: string;
+  readonly json?: boolean;
+}
+
+async function allowances(
+  shell: Shell,
+  wanted: string | undefined,
+  { revoke, json = false }: AllowanceOptions,
+): Promise<void> {
+  await withAgent(shell, {}, async ({ agent, store }) => {
+    const id = await findSession(shell, store, wanted);
+    const session = agent.session(id);
+    if (revoke !== undefined && !(await session.revoke(revoke)))
+      throw new UsageError(
+        `Nothing is allowed as "${revoke}" in session "${id}". See ${commandLine(shell, 'sessions', 'allowances', id)}`,
+      );
+    const allowed = await session.allowances();
+    if (json) return tellJson(shell, allowed);
+    if (allowed.length === 0)
+      return note(shell.io, `Nothing is allowed in advance in session ${word(id)}: every question is asked.`);
+    const rows = allowed.map(({ id: one, toolName, arguments: args, agent: from, at }) => [
+      word(one),
+      from === undefined ? word(toolName) : `${word(toolName)} (${word(from)})`,
+      args === undefined ? 'any' : block(args),
+      moment(at),
+    ]);
+    for (const line of table([['ALLOWANCE', 'TOOL', 'ARGUMENTS', 'SINCE'], ...rows])) tell(shell, line);
+  });
+}
+
 interface ForkOptions {
   readonly as?: string;
   readonly at?: number;
@@ -156,7 +213,7 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
     for (const one of wanted) ids.push(await findSession(shell, store, one));
     if (!yes) {
       if (!io.interactive)
-        throw new UsageError(`This deletes ${ids.join(', ')} for good. Say --yes if you mean it.`);
+        throw new UsageError(`This deletes ${ids.join(', ')} for good. Pass --yes to confirm.`);
       const sure = await askWhether(io, `Delete ${ids.map(word).join(', ')} for good?`, false);
       if (sure !== true) return note(io, 'Nothing was deleted.');
     }
@@ -167,16 +224,93 @@ async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Pr
   });
 }
 
+interface PruneFlags {
+  readonly olderThan: number;
+  readonly tenant?: string;
+  readonly includeOpen?: boolean;
+  readonly dryRun?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** No minutes: an `m` might be meant as months. */
+const UNITS: Readonly<Record<string, number>> = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+/** Milliseconds. */
+function duration(text: string): number {
+  const [, count, unit] = /^(\d+)([hdw])$/.exec(text) ?? [];
+  if (count === undefined || unit === undefined)
+    throw new UsageError(`Expected a time such as 12h, 30d or 8w, got "${text}".`);
+  return Number(count) * UNITS[unit]!;
+}
+
+async function prune(shell: Shell, options: PruneFlags): Promise<void> {
+  const { olderThan, tenant, includeOpen, dryRun = false, yes = false, json = false } = options;
+  const { io } = shell;
+  const { prunable, pruneSession } = await import('allium/stores/kit');
+  await withStore(shell, async (store) => {
+    const found: SessionInfo[] = [];
+    const which = { before: Date.now() - olderThan, ...(tenant !== undefined && { tenant }) };
+    for await (const info of prunable(store, { ...which, ...(includeOpen && { open: true }) }))
+      found.push(info);
+    if (found.length > 0 && !dryRun && !yes) {
+      const many = found.length === 1 ? '1 session' : `${found.length} sessions`;
+      if (!io.interactive)
+        throw new UsageError(
+          `This deletes ${many} for good. Say --yes if you mean it, or --dry-run to see them.`,
+        );
+      if ((await askWhether(io, `Delete ${many} for good?`, false)) !== true)
+        return note(io, 'Nothing was deleted.');
+    }
+    const deleted: string[] = [];
+    for (const info of dryRun ? [] : found) {
+      if (await pruneSession(store, info)) deleted.push(info.sessionId);
+      if (deleted.length % PROGRESS === 0 && deleted.length > 0)
+        note(io, `deleted ${deleted.length} of ${found.length}`);
+    }
+    if (json) return tellJson(shell, { found: found.map(({ sessionId }) => sessionId), deleted });
+    if (dryRun)
+      for (const { sessionId, updatedAt } of found) tell(shell, `${word(sessionId)}  ${moment(updatedAt)}`);
+    note(io, dryRun ? `${found.length} would be deleted.` : `Deleted ${deleted.length} of ${found.length}.`);
+  });
+}
+
+/** A line for every so many deleted sessions. */
+const PROGRESS = 1000;
+
 async function resume(shell: Shell, wanted: string | undefined, options: PlayOptions): Promise<void> {
   await withAgent(shell, {}, async ({ agent, store }) => {
     const id = await findSession(shell, store, wanted);
     const status = statusOf(await store.read(id, 1));
     if (status !== 'suspended' && status !== 'open')
       throw new UsageError(
-        `Session "${id}" has no run to go on with (${status}). Say something new: ${commandLine(shell, 'run', '--session', id, '…')}`,
+        `Session "${id}" has no run to continue (${status}). Send a new message: ${commandLine(shell, 'run', '--session', id, '…')}`,
       );
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => agent.session(id).resumeStream(run));
+  });
+}
+
+interface CancelOptions {
+  readonly reason?: string;
+  readonly json?: boolean;
+}
+
+async function cancel(shell: Shell, wanted: string, { reason, json }: CancelOptions): Promise<void> {
+  await withAgent(shell, {}, async ({ agent, store }) => {
+    const id = await findSession(shell, store, wanted);
+    const status = statusOf(await store.read(id, 1));
+    if (status !== 'suspended' && status !== 'open')
+      throw new UsageError(`Session "${id}" has no run to end (${status}).`);
+    await agent.session(id).abort(reason);
+    const ended = statusOf(await store.read(id, 1)) === 'aborted';
+    if (json) return tellJson(shell, { sessionId: id, ended });
+    note(
+      shell.io,
+      ended
+        ? `The run of ${word(id)} has ended.`
+        : `The run of ${word(id)} was told to end. If no process works on it, it ends when it is resumed.`,
+    );
   });
 }
 

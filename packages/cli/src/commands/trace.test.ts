@@ -77,3 +77,36 @@ it('has no secret of the config in it, nor have sessions', async () => {
     expect(stdout + stderr).not.toContain('hunter2');
   }
 });
+
+it('shows who acted in a run that was traced, and tells the story of a message', async () => {
+  const config = here().read('allium.toml');
+  here().write(
+    'allium.toml',
+    config
+      .replace('[allium]', '[allium]\ntrace = "changes"')
+      .replace('chain = [', 'chain = [\n  { use = "./polite.mjs" },'),
+  );
+  here().write(
+    'polite.mjs',
+    `export default () => ({
+      name: 'polite',
+      transformSystemPrompt: (prompt) => prompt + ' Say please.',
+    });`,
+  );
+  await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
+  const { stdout } = await here().allium(['trace', 'ann']);
+  expect(stdout).toContain('polite (transformSystemPrompt) rewrote the system prompt of the request');
+  const story = await here().allium(['trace', 'ann', '--message', '2']);
+  expect(story.code).toBe(0);
+  expect(story.stdout).toContain('is the answer of turn 1');
+  expect(story.stdout).toContain('"polite" (transformSystemPrompt');
+  expect(story.stdout).toContain('Say please.');
+  expect((await here().allium(['trace', 'ann', '--message', '99'])).code).toBe(2);
+});
+
+it('says that a run was not traced', async () => {
+  await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
+  const { code, stderr } = await here().allium(['trace', 'ann', '--message', '2']);
+  expect(code).toBe(2);
+  expect(stderr).toContain('was not traced');
+});

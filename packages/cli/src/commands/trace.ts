@@ -1,4 +1,5 @@
 /** `allium trace`: what a run did, as a tree, from the journal. */
+import { type Entry, readTrace, terminalText } from 'allium';
 import { UsageError } from '../outcome.js';
 import { type AddCommand, findSession, type Shell, tell, tellJson, withStore } from '../shell.js';
 import { type TraceNode, traceOf, treeLines } from '../view/trace.js';
@@ -15,6 +16,7 @@ export const addTrace: AddCommand = (program, shell) => {
     .option('--run <id>', 'only this run')
     .option('--last', 'only the last run')
     .option('--state', 'also what middleware remembered')
+    .option('--message <id>', 'the story of one message; "all" for each')
     .option('--json', 'print the tree as JSON')
     .action((session: string | undefined, options: Options) => trace(shell, session, options));
 };
@@ -24,16 +26,39 @@ interface Options {
   readonly last?: boolean;
   readonly state?: boolean;
   readonly json?: boolean;
+  readonly message?: string;
 }
 
 async function trace(shell: Shell, wanted: string | undefined, options: Options): Promise<void> {
   await withStore(shell, async (store) => {
     const id = await findSession(shell, store, wanted);
-    const whole = traceOf(id, await store.read(id, 1), { state: options.state === true });
+    const entries = await store.read(id, 1);
+    if (options.message !== undefined) return tellStory(shell, id, entries, options.message);
+    const whole = traceOf(id, entries, { state: options.state === true });
     const tree = { ...whole, children: chosen(whole.children, options) };
     if (options.json) return tellJson(shell, tree);
     for (const line of treeLines(tree, shell.io.out)) tell(shell, line);
   });
+}
+
+/** Each message is told by the run that added it, or by the last one before it that was traced. */
+function tellStory(shell: Shell, id: string, entries: readonly Entry[], wanted: string): void {
+  const runOf = new Map<string, string>();
+  for (const entry of entries)
+    if (entry.type === 'message' || entry.type === 'tool_finished') runOf.set(entry.message.id, entry.runId);
+  const known = [...runOf.keys()];
+  const chosen =
+    wanted === 'all' ? known : known.filter((one) => one === wanted || one.endsWith(`.${wanted}`));
+  if (chosen.length === 0)
+    throw new UsageError(`There is no message "${wanted}" in it. Messages: ${known.join(', ')}`);
+  for (const message of chosen) {
+    const story = readTrace(id, entries, runOf.get(message));
+    if (!story)
+      throw new UsageError(
+        `The run of message "${message}" was not traced. Set trace = "changes" for the agent, and run it again.`,
+      );
+    for (const line of story.explain(message).split('\n')) tell(shell, terminalText(line));
+  }
 }
 
 function chosen(runs: readonly TraceNode[], { run, last }: Options): readonly TraceNode[] {

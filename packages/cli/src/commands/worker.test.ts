@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startRedis } from '../../../../scripts/redis.mjs';
 import { cleanEnvironment } from '../../../../scripts/run-command.mjs';
 import { program, useProject } from '../../test/project.js';
@@ -50,4 +50,67 @@ it('says what is missing', async () => {
   here().write('allium.toml', '[allium]\nmodel = "offline"\n');
   const forgetful = await here().allium(['worker'], { env: { REDIS_URL: redis.url } });
   expect([forgetful.code, forgetful.stderr]).toEqual([2, expect.stringContaining('store')]);
+});
+
+describe('when Redis is down', () => {
+  const nobody = 'redis://127.0.0.1:1';
+
+  it('enqueue says so in time, and what to do', async () => {
+    const failed = await here().allium(['enqueue', '--agent', 'agent', 'hi'], { env: { REDIS_URL: nobody } });
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toContain('Redis at 127.0.0.1:1');
+    expect(failed.stderr).toContain('Check that it runs');
+  });
+
+  it.each([
+    ['SIGTERM', 143, 143],
+    // A worker that is stopped by Ctrl-C has done what it was asked to.
+    ['SIGINT', 0, 130],
+  ] as const)('worker and enqueue end by %s', async (signal, worker, enqueue) => {
+    for (const [expected, ...command] of [
+      [worker, 'worker'],
+      [enqueue, 'enqueue', '--agent', 'agent', 'hi'],
+    ] as const) {
+      const child = spawn(process.execPath, [program, ...command], {
+        cwd: here().folder,
+        env: { ...cleanEnvironment(), REDIS_URL: nobody },
+      });
+      let told = '';
+      child.stderr.on('data', (data) => {
+        told += data;
+      });
+      const closed = once(child, 'close');
+      if (command[0] === 'worker')
+        await expect.poll(() => told, { timeout: 60_000 }).toContain('Redis at 127.0.0.1:1 does not answer');
+      else await new Promise((resolve) => setTimeout(resolve, 1500));
+      child.kill(signal);
+      const began = Date.now();
+      const [code] = await closed;
+      expect(code, told).toBe(expected);
+      expect(Date.now() - began, told).toBeLessThan(20_000);
+      expect(told.match(/does not answer/g)?.length ?? 0).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it('a worker goes on when it is back, and says both', async () => {
+    const child = spawn(process.execPath, [program, 'worker'], {
+      cwd: here().folder,
+      env: { ...cleanEnvironment(), REDIS_URL: redis.url },
+    });
+    let told = '';
+    child.stderr.on('data', (data) => {
+      told += data;
+    });
+    const closed = once(child, 'close');
+    const heard = (text: string) => expect.poll(() => told, { timeout: 60_000 }).toContain(text);
+    await heard('takes jobs');
+    await redis.crash();
+    await heard('does not answer. Trying again');
+    await heard('answers again.');
+    const env = { REDIS_URL: redis.url };
+    const waited = await here().allium(['enqueue', '--wait', '--session', 'bob', 'add 2 and 3'], { env });
+    expect([waited.code, waited.stdout]).toEqual([0, expect.stringContaining('5')]);
+    child.kill('SIGTERM');
+    expect((await closed)[0]).toBe(143);
+  });
 });

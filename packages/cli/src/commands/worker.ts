@@ -41,6 +41,7 @@ async function work(shell: Shell, options: Options): Promise<void> {
   try {
     await withAgent(shell, { store }, async ({ agent }) => {
       const tell = (text: string): void => note(io, shell.redact(text));
+      let connected = true;
       const worker = createWorker({
         ...connection,
         agents: { [agent.name]: agent },
@@ -48,7 +49,15 @@ async function work(shell: Shell, options: Options): Promise<void> {
         concurrency: options.concurrency,
         // The signals of the command line end it.
         drainOn: [],
-        onError: (error) => tell(`error: ${error instanceof Error ? error.message : String(error)}`),
+        onConnection({ state, address }) {
+          connected = state === 'back';
+          if (connected) tell(`Redis at ${address} answers again.`);
+          else tell(`Redis at ${address} does not answer. Trying again until it does.`);
+        },
+        // What every try to connect says has been told once.
+        onError: (error) => {
+          if (connected) tell(`error: ${error instanceof Error ? error.message : String(error)}`);
+        },
         onEvent({ type, runId, sessionId, outcome }) {
           if (options.json)
             return print(io, shell.redact(JSON.stringify({ type, runId, sessionId, outcome })));
@@ -56,8 +65,13 @@ async function work(shell: Shell, options: Options): Promise<void> {
         },
       });
       const server = options.port === undefined ? undefined : serve(worker, options.port);
-      await worker.ready();
-      tell(`Worker ${worker.id} takes jobs for "${agent.name}", ${options.concurrency} at a time.`);
+      const ready = worker.ready().then(() => {
+        if (!io.signal.aborted)
+          tell(`Worker ${worker.id} takes jobs for "${agent.name}", ${options.concurrency} at a time.`);
+      });
+      // It may be told to end before Redis has ever answered.
+      await Promise.race([ready, ended(io.signal)]);
+      ready.catch(() => undefined);
       await ended(io.signal);
       tell('Leaving: runs may end, or are handed over.');
       await worker.close();

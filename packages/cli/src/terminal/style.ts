@@ -1,7 +1,6 @@
 /**
  * Colours, where they are wanted: on a terminal, unless NO_COLOR is set; and what becomes of every text on its way there.
  */
-import { randomUUID } from 'node:crypto';
 import { terminalText } from 'allium';
 
 const CODES = {
@@ -14,7 +13,7 @@ const CODES = {
 } as const;
 
 /** Stands for the begin of an escape sequence. Nobody can guess it, so no text from elsewhere can bring a style. */
-const MARK = `\u0000${randomUUID()}:`;
+const MARK = `\u0000${crypto.randomUUID()}:`;
 
 export type Style = Readonly<Record<keyof typeof CODES, (text: string) => string>>;
 

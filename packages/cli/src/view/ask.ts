@@ -61,18 +61,18 @@ const ANSWERS = [
   { value: 'reject', label: 'Reject' },
   { value: 'edit', label: 'Change the arguments' },
   { value: 'remember', label: 'Approve for this session', hint: 'any call of this tool' },
+  { value: 'remember-same', label: 'Always approve this', hint: 'the same arguments, in this session' },
 ] as const;
 
 /** Which answers a prompt offers for it. A question that a tool asks itself is not about arguments, and asked every time. */
 export function takes(
   { kind, decisions, remember }: PendingRequest,
-  answer: Decision['type'] | 'remember',
+  answer: Decision['type'] | 'remember' | 'remember-same',
 ): boolean {
-  if (answer === 'remember' || answer === 'edit') {
-    if (kind !== 'ask') return false;
-    if (answer === 'remember' && remember === false) return false;
-  }
-  const type = answer === 'remember' ? 'approve' : answer;
+  const remembers = answer === 'remember' || answer === 'remember-same';
+  if ((remembers || answer === 'edit') && kind !== 'ask') return false;
+  if (remembers && remember === false) return false;
+  const type = remembers ? 'approve' : answer;
   return decisions?.includes(type) ?? (type !== 'respond' || kind !== 'ask');
 }
 
@@ -87,6 +87,8 @@ async function ask(io: Io, request: PendingRequest): Promise<Decision | undefine
       return { type: 'approve', hash };
     case 'remember':
       return { type: 'approve', hash, remember: 'tool' };
+    case 'remember-same':
+      return { type: 'approve', hash, remember: 'arguments' };
     case 'reject': {
       const reason = await askText(io, 'Why not? The model reads it.', { defaultValue: '' });
       return reason === undefined ? undefined : { type: 'reject', hash, ...(reason && { reason }) };

@@ -1,10 +1,20 @@
 /** Makes a tree of the journal of a session: runs, their turns, the calls of these and what came of them. */
-import { type Decision, type Entry, textOf, toolCallsOf } from 'allium';
+import { type Decision, type Entry, type TraceRecord, textOf, toolCallsOf } from 'allium';
 import type { Style } from '../terminal/style.js';
 import { count, dollars, moment, seconds, short, word } from '../terminal/text.js';
 
 export interface TraceNode {
-  readonly kind: 'session' | 'run' | 'turn' | 'message' | 'call' | 'question' | 'result' | 'state' | 'end';
+  readonly kind:
+    | 'session'
+    | 'run'
+    | 'turn'
+    | 'message'
+    | 'call'
+    | 'question'
+    | 'result'
+    | 'act'
+    | 'state'
+    | 'end';
   readonly text: string;
   /** Of a run or a call. */
   readonly id?: string;
@@ -120,6 +130,9 @@ function add(run: RunTrace, entry: Entry): void {
         ),
       );
       return;
+    case 'trace':
+      for (const record of entry.records) addAct(run, record, entry.seq);
+      return;
     case 'rewind':
       run.node.children.push(leaf('end', `rewound to ${entry.to ?? 'the beginning'}`, entry.seq));
       return;
@@ -168,6 +181,18 @@ function addMessage(run: RunTrace, entry: Entry & { type: 'message' }): void {
     turn.children.push(node);
     run.calls.set(call.id, { node, startedAt: undefined });
   }
+}
+
+/** What somebody did, beside the call or turn it is about. Models and tools are in the tree themselves. */
+function addAct(run: RunTrace, record: TraceRecord, seq: number): void {
+  const { by, hook, did, what, ms, callId, error } = record;
+  if (by === 'agent' || did === 'called') return;
+  const why = error && !what ? `: ${error.message ?? error.name}` : '';
+  const who = hook === 'note' ? word(by) : `${word(by)} (${hook})`;
+  const took = ms >= 1 ? ` · ${seconds(ms)}` : '';
+  const act = leaf('act', `${who} ${short(`${what ?? did}${why}`, 100)}${took}`, seq);
+  const call = callId === undefined ? undefined : run.calls.get(callId);
+  (call?.node ?? run.turn ?? run.node).children.push({ ...act, bad: did === 'failed' });
 }
 
 /** The call of that id; one the journal speaks of without its message is shown all the same. */
@@ -227,5 +252,5 @@ function paint({ kind, text, bad }: TraceNode, style: Style): string {
   if (kind === 'session' || kind === 'run') return style.bold(text);
   if (kind === 'turn') return style.cyan(text);
   if (kind === 'question') return style.yellow(text);
-  return kind === 'state' ? style.dim(text) : text;
+  return kind === 'state' || kind === 'act' ? style.dim(text) : text;
 }

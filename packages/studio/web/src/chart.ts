@@ -1,0 +1,72 @@
+/** Draws lines per day. Loaded when a chart is shown. */
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { dayName, dollars, shown, tokens } from './format.js';
+import type { Series } from './money.js';
+
+/** Shades of the one accent, told apart by dashes as well. */
+const DASHES: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 2], [1, 4]];
+
+export function draw(
+  box: HTMLElement,
+  width: number,
+  { days, lines }: Series,
+  what: 'cost' | 'tokens',
+): { destroy(): void } {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const value = what === 'cost' ? dollars : tokens;
+  const shade = (index: number) =>
+    index === 0
+      ? colour('--accent')
+      : `color-mix(in srgb, ${colour('--accent')} ${100 - index * 16}%, ${colour('--muted')})`;
+  const grid = { stroke: colour('--line'), width: 1 };
+  return new uPlot(
+    {
+      width,
+      height: 260,
+      series: [
+        { value: (_, at) => (at === null ? '–' : dayName(at * 1000)), label: 'Day' },
+        ...lines.map(({ name }, index) => ({
+          label: shown(name),
+          stroke: mixed(shade(index)),
+          width: 2,
+          dash: [...DASHES[index % DASHES.length]!],
+          points: { show: days.length < 40, size: 6 },
+          value: (_: uPlot, one: number | null) => (one === null ? '–' : value(one)),
+        })),
+      ],
+      axes: [
+        {
+          stroke: colour('--muted'),
+          grid: { show: false },
+          ticks: grid,
+          values: (_, at) => at.map((one) => dayName(one * 1000)),
+          space: 70,
+          incrs: [1, 2, 3, 7, 14, 30, 90, 365].map((n) => n * 86_400),
+        },
+        {
+          stroke: colour('--muted'),
+          grid,
+          ticks: { show: false },
+          size: 76,
+          values: (_, all) => all.map((one) => value(one)),
+        },
+      ],
+      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1e-6)] } },
+      legend: { live: true },
+    },
+    [days.map((day) => day / 1000), ...lines.map(({ values }) => [...values])],
+    box,
+  );
+}
+
+/** A canvas takes no `color-mix` in some browsers: let an element work it out. */
+function mixed(text: string): string {
+  const probe = document.createElement('i');
+  probe.style.color = text;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
