@@ -438,7 +438,7 @@ describe('fromAiSdk', () => {
     const { model } = fake('v3', [[]]);
     expect(() => fromAiSdk({ ...model, specificationVersion: 'v5' })).not.toThrow();
     expect(() => fromAiSdk({ ...model, specificationVersion: 'v1' })).toThrow(
-      'has specification "v1"; v2, v3 and v4 are understood',
+      'has specification "v1"; Allium understands v2, v3 and v4',
     );
     expect(() => fromAiSdk('openai/gpt-5' as never)).toThrow('use resolveModel("openai/gpt-5")');
     expect(() => fromAiSdk({} as never)).toThrow('Expected `model` to be a language model of the AI SDK');

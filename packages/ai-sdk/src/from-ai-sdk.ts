@@ -95,7 +95,7 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
   if (typeof specificationVersion === 'string' && specificationVersion !== 'v1') return;
   throw new AlliumError(
     'INVALID_OPTION',
-    `The language model ${model.provider}/${model.modelId} has specification ${JSON.stringify(specificationVersion)}; v2, v3 and v4 are understood. Update its package: npm install <package>@latest`,
+    `The language model ${model.provider}/${model.modelId} has specification ${JSON.stringify(specificationVersion)}; Allium understands v2, v3 and v4. Update its package: npm install <package>@latest`,
   );
 }
 

@@ -213,8 +213,7 @@ describe('a package that is not installed', () => {
     const load = failing("Cannot find package '@ai-sdk/openai' imported from here", 'ERR_MODULE_NOT_FOUND');
     await expect(installed('@ai-sdk/openai', load)).rejects.toMatchObject({
       code: 'MISSING_DEPENDENCY',
-      message:
-        'The package @ai-sdk/openai is needed and not installed. Install it: npm install @ai-sdk/openai',
+      message: 'The package @ai-sdk/openai is needed but not installed. Run: npm install @ai-sdk/openai',
     });
   });
 

@@ -90,7 +90,7 @@ export async function installed<T>(name: string, load: () => Promise<T>): Promis
     if (!missing || !String(message).includes(name)) throw cause;
     throw new AlliumError(
       'MISSING_DEPENDENCY',
-      `The package ${name} is needed and not installed. Install it: npm install ${name}`,
+      `The package ${name} is needed but not installed. Run: npm install ${name}`,
       { cause, data: { package: name } },
     );
   }

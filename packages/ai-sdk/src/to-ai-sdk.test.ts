@@ -7,6 +7,9 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { asLanguageModelMiddleware, toAiSdk } from './index.js';
 
+// Warnings of models belong to the results here, not on the console.
+Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+
 const usage = {
   inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
   outputTokens: { total: 5, text: 5, reasoning: 0 },
@@ -199,6 +202,51 @@ it('is a middleware of wrapLanguageModel too', async () => {
     middleware: asLanguageModelMiddleware([noKeys]),
   });
   expect((await generateText({ model, prompt: 'Hi' })).text).toBe('[redacted] it is');
+});
+
+describe('a model that cannot stream', () => {
+  const whole = {
+    content: [
+      { type: 'reasoning', text: 'They want sk-99.' },
+      { type: 'text', text: 'The key is sk-1234.' },
+      { type: 'tool-call', toolCallId: 'c1', toolName: 'look', input: '{"at":"sk-5"}' },
+    ],
+    finishReason: { unified: 'tool-calls', raw: 'tool-calls' },
+    usage,
+    warnings: [{ type: 'other', message: 'slow' }],
+    response: { id: 'r1', modelId: 'fake-2', timestamp: new Date(0) },
+    providerMetadata: { fake: { cached: true } },
+  };
+  const look = tool({ inputSchema: z.object({ at: z.string() }) });
+
+  it('is asked for the whole answer by generateText, under the same guards', async () => {
+    const model = new MockLanguageModelV3({ provider: 'fake', doGenerate: whole as never });
+    const guarded = toAiSdk(model, [{ ...noKeys, guard: { ...noKeys.guard!, on: ['output', 'thinking'] } }]);
+    const result = await generateText({ model: guarded, prompt: 'Key?', tools: { look } });
+    expect(result.text).toBe('The key is [redacted].');
+    expect(result.reasoningText).toBe('They want [redacted].');
+    expect(result.toolCalls).toMatchObject([{ toolName: 'look', input: { at: 'sk-5' } }]);
+    expect(result).toMatchObject({ finishReason: 'tool-calls', warnings: [{ message: 'slow' }] });
+    expect(result.usage).toMatchObject({ inputTokens: 10, outputTokens: 5 });
+    expect(model.doGenerateCalls).toHaveLength(1);
+  });
+
+  it('says so itself to streamText, and to generateText where it cannot generate either', async () => {
+    const model = new MockLanguageModelV3({ provider: 'fake', doGenerate: whole as never });
+    const seen: unknown[] = [];
+    const { textStream } = streamText({
+      model: toAiSdk(model, [noKeys]),
+      prompt: 'Key?',
+      maxRetries: 0,
+      onError: ({ error }) => void seen.push(error),
+    });
+    for await (const _ of textStream);
+    expect(seen).toMatchObject([{ message: 'Not implemented' }]);
+    const neither = toAiSdk(new MockLanguageModelV3({ provider: 'fake' }), [noKeys]);
+    await expect(generateText({ model: neither, prompt: 'Key?', maxRetries: 0 })).rejects.toThrow(
+      'Not implemented',
+    );
+  });
 });
 
 describe('what cannot work inside a model call is refused', () => {

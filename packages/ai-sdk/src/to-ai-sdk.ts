@@ -21,6 +21,7 @@ import { checkMethods, flattenMiddleware, invalidOption } from 'allium/kit';
 import { readPrompt } from './from-prompt.js';
 import {
   type AiSdkLanguageModel,
+  type AiSdkStream,
   isObject,
   type Loose,
   type SpecVersion,
@@ -31,6 +32,7 @@ import type { PromptMessage } from './prompt.js';
 import { keysOf } from './provider-options.js';
 import { StreamReader } from './stream-reader.js';
 import { contentPart, ending, responseOf, toContent, warningsOf, withMetadata } from './to-content.js';
+import { streamOrGenerate } from './unstreamed.js';
 
 export interface ToAiSdkOptions {
   /** For whom: what `cache`, `rateLimit` and `budget` tell tenants apart by. @default none */
@@ -105,12 +107,12 @@ export function asLanguageModelMiddleware(
   const middleware = flattenMiddleware(stack, 'stack');
   for (const one of middleware) checkFits(one);
   type Call = { readonly params: Loose; readonly model: AiSdkLanguageModel };
-  const begin = ({ params, model }: Call) => runOnce(middleware, model, params, options);
+  const begin = ({ params, model }: Call, ask: Ask) => runOnce(middleware, model, params, options, ask);
   return {
     specificationVersion: 'v3',
     middlewareVersion: 'v2',
     async wrapGenerate(call: Call) {
-      const message = await lastAnswer(begin(call));
+      const message = await lastAnswer(begin(call, streamOrGenerate));
       return {
         content: toContent(message),
         ...ending(message, specVersionOf(call.model)),
@@ -119,7 +121,7 @@ export function asLanguageModelMiddleware(
       };
     },
     async wrapStream(call: Call) {
-      const parts = partsOf(begin(call), specVersionOf(call.model), onReset);
+      const parts = partsOf(begin(call, stream), specVersionOf(call.model), onReset);
       // The AI SDK tries a call again when it fails before it has begun, so wait until something came.
       const first = await parts.next();
       return { stream: streamOf(first, parts) };
@@ -133,7 +135,7 @@ function checkFits(middleware: Middleware): void {
   const fail = (what: string, remedy: string) =>
     new AlliumError(
       'INVALID_MIDDLEWARE',
-      `Middleware "${name}" has ${what}, which does not work inside the AI SDK, around single model calls: ${remedy}.`,
+      `Middleware "${name}" has ${what}, which does not work inside the AI SDK, where a middleware sees single model calls only: ${remedy}.`,
       { data: { middleware: name } },
     );
   for (const [member, remedy] of Object.entries(OUTSIDE)) {
@@ -154,18 +156,24 @@ function checkFits(middleware: Middleware): void {
     );
 }
 
+/** How the model is asked. */
+type Ask = (model: AiSdkLanguageModel, call: object) => PromiseLike<{ readonly stream: AiSdkStream }>;
+
+const stream: Ask = (model, call) => model.doStream(call);
+
 /** One call of the model, as a run of one turn. */
 function runOnce(
   stack: readonly Middleware[],
   model: AiSdkLanguageModel,
   params: Loose,
   { tenant }: ToAiSdkOptions,
+  ask: Ask,
 ): RunStream {
   const read = readPrompt((params.prompt ?? []) as PromptMessage[]);
   const given = (Array.isArray(params.tools) ? params.tools : []) as Loose[];
   const functions = given.filter(({ type }) => type === 'function');
   const agent = new Agent({
-    model: adapterOf(model, params, read, given),
+    model: adapterOf(model, params, read, given, ask),
     middleware: [stack, toolsStayOutside],
     tools: functions.map(asTool),
     systemPrompt: read.systemPrompt,
@@ -188,6 +196,7 @@ function adapterOf(
   params: Loose,
   read: ReturnType<typeof readPrompt>,
   given: readonly Loose[],
+  ask: Ask,
 ): Model {
   const provider = model.provider.split('.')[0] || 'ai-sdk';
   const options = { version: specVersionOf(model), provider, keys: keysOf(model.provider) };
@@ -205,7 +214,7 @@ function adapterOf(
         abortSignal: signal,
       };
       const names = new Set(request.tools.map(({ name }) => name));
-      return new StreamReader(() => model.doStream(call), signal, { tools: names, acceptUnfinished: false });
+      return new StreamReader(() => ask(model, call), signal, { tools: names, acceptUnfinished: false });
     },
   };
 }
@@ -319,7 +328,7 @@ async function* partsOf(
       if (again)
         throw new AlliumError(
           'ANSWER_TAKEN_BACK',
-          "An answer that was shown in part was taken back, which a stream of the AI SDK cannot say. Use onReset: 'hold'.",
+          "An answer was withdrawn after part of it had been streamed, and a stream of the AI SDK cannot express that. Use onReset: 'hold'.",
         );
       if (parts.length === 0) continue;
       if (shown === undefined) yield { type: 'stream-start', warnings: [] };

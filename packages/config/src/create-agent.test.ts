@@ -273,7 +273,7 @@ describe('what is wrong has a place', () => {
       6,
       'allium.middleware.chain[1]',
       'CONFIG_INVALID',
-      './empty.mjs has no value as its export `default`. It exports: y. Choose one with `name`.',
+      './empty.mjs has no export `default`. It exports: y. Choose one with `name`.',
     ],
     [
       'options for an object',
@@ -369,7 +369,7 @@ describe('what is wrong has a place', () => {
       5,
       'allium.tools[1]',
       'DUPLICATE_TOOL',
-      'There is a tool called "same" already.',
+      'Two tools are called "same".',
     ],
     [
       'two tools of one name in one file',
@@ -377,7 +377,7 @@ describe('what is wrong has a place', () => {
       2,
       'allium.tools[0]',
       'DUPLICATE_TOOL',
-      'There is a tool called "same" already.',
+      'Two tools are called "same".',
     ],
     [
       'a module without tools',
@@ -401,7 +401,7 @@ describe('what is wrong has a place', () => {
       3,
       'allium.observers[0]',
       'CONFIG_INVALID',
-      'Observers are files of yours',
+      'Observers must be files of your own',
     ],
     [
       'an observer without default',

@@ -110,10 +110,10 @@ function plainOptions(
   config: LoadedConfig['config'],
 ): Pick<AgentOptions, 'limits' | 'name'> & Partial<AgentOptions> {
   const { name, systemPrompt, limits, sessionLimits, settings, tenant } = config;
-  const { toolChoiceTurns, toolExecution, queue } = config;
+  const { toolChoiceTurns, toolExecution, queue, trace } = config;
   const given = {
     ...{ name, systemPrompt, limits, sessionLimits, settings, tenant },
-    ...{ toolChoiceTurns, toolExecution, queue },
+    ...{ toolChoiceTurns, toolExecution, queue, trace },
   };
   const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   return reveal(set, checkingSchema(false)) as Partial<AgentOptions>;
@@ -186,7 +186,7 @@ function wrongTools(found: readonly Tool[], before: readonly Tool[], from: strin
     if (names.includes(name))
       return new ConfigError(
         'DUPLICATE_TOOL',
-        `There is a tool called ${describeValue(name)} already. Rename one, or leave one out.`,
+        `Two tools are called ${describeValue(name)}. Rename one, or leave one out.`,
       );
     names.push(name);
   }
@@ -211,7 +211,7 @@ async function makeObservers(resolver: Resolver): Promise<Observer[]> {
         if (!isPath(named.name))
           throw new ConfigError(
             'CONFIG_INVALID',
-            `Observers are files of yours, got ${describeValue(named.name)}. ${OWN_FILE}`,
+            `Observers must be files of your own, got ${describeValue(named.name)}. ${OWN_FILE}`,
           );
         const { module, chosen } = await importUser(dir, named.name);
         if (chosen === undefined)

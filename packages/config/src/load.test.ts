@@ -76,7 +76,7 @@ describe('where a config is looked for', () => {
     });
     expect(await failing({ cwd: dir, file: 'nope.toml' })).toMatchObject({ code: 'CONFIG_NOT_FOUND' });
     expect((await failing({ cwd: `${dir}/two` })).message).toContain(
-      'allium.toml and allium.json: which one counts?',
+      'allium.toml and allium.json, and only one can count.',
     );
     expect((await failing({ cwd: dir, file: 'x.txt' })).message).toContain('Expected a file that ends with');
     expect(await failing({ cwd: dir, file: 'two' })).toMatchObject({
@@ -187,7 +187,7 @@ describe('what is wrong with a file', () => {
     });
     expect(await failing({ cwd: dir })).toMatchObject({
       ...{ line: 5, key: 'allium.middleware.chain[2].as', code: 'CONFIG_INVALID' },
-      message: expect.stringContaining('chain[0] is called "m" already. Give this one another name.'),
+      message: expect.stringContaining('chain[0] is already called "m". Give this one another name.'),
     });
   });
 

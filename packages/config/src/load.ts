@@ -1,9 +1,9 @@
 /** Finds, reads and checks a config file. */
 import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { checkKeys, closestName } from 'allium/kit';
 import { checkOptionsSchema } from 'allium/registry';
-import { parse, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
 import { interpolate, isTable, variablesIn } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
@@ -56,7 +56,7 @@ function search(from: string): string {
     if (found.length > 1)
       throw new ConfigError(
         'CONFIG_INVALID',
-        `${dir} has ${found.join(' and ')}: which one counts? Keep one of them.`,
+        `${dir} has ${found.join(' and ')}, and only one can count. Keep one of them.`,
       );
     if (found[0]) {
       const file = join(dir, found[0]);
@@ -83,7 +83,7 @@ function refuseStrangers(file: string): void {
   if (stranger === undefined) return;
   throw new ConfigError(
     'CONFIG_UNTRUSTED',
-    `This config was found in a folder above, and belongs to another user (uid ${stranger}, you are ${own}), so the code that it brings is not run. If you trust it, name it (--config ${file}, or \`file\` for loadConfig()) or make it yours (chown).`,
+    `This config was found in a folder above, and belongs to another user (uid ${stranger}, you are ${own}), so its code is not run. If you trust it, name it (--config ${file}, or \`file\` for loadConfig()) or make it yours (chown).`,
     { file, data: { owner: stranger } },
   );
 }
@@ -118,6 +118,8 @@ function textOf(file: string): string {
 }
 
 function toml(file: string, text: string): unknown {
+  // Only where there is TOML, and required: that way it is one file, imported it is nine.
+  const { parse, TomlError } = createRequire(import.meta.url)('smol-toml') as typeof import('smol-toml');
   try {
     return parse(text);
   } catch (error) {
@@ -221,7 +223,7 @@ function checkTwins(file: string, source: ConfigSource, { middleware }: Config):
     if (before !== undefined)
       throw new ConfigError(
         'CONFIG_INVALID',
-        `chain[${before}] is called ${JSON.stringify(as)} already. Give this one another name.`,
+        `chain[${before}] is already called ${JSON.stringify(as)}. Give this one another name.`,
         place(file, source, path),
       );
     first.set(as, index);

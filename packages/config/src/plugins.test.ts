@@ -87,7 +87,7 @@ describe('a plugin in a config', () => {
       'PLUGIN_INVALID',
       'Its default export must be a function that makes a middleware. It exports: nothing.',
     ],
-    ['"allium-store-tin"', 'PLUGIN_INVALID', 'It is a store, and stands where a middleware is wanted.'],
+    ['"allium-store-tin"', 'PLUGIN_INVALID', 'It is a store, but a middleware is needed here.'],
     ['"nearr"', 'UNKNOWN_NAME', 'Did you mean "near"?'],
     ['"far"', 'UNKNOWN_NAME', 'A plugin would be allium-mw-far, installed beside the config file'],
   ])('is refused: %s', async (item, code, message) => {

@@ -80,7 +80,7 @@ export async function findPlugin(
 
 export async function loadPlugin(plugin: InstalledPlugin, type: PluginType): Promise<Plugin> {
   if (plugin.type !== type)
-    throw invalid(plugin.package, `It is a ${plugin.type}, and stands where a ${type} is wanted.`);
+    throw invalid(plugin.package, `It is a ${plugin.type}, but a ${type} is needed here.`);
   const module = await importNamed(pluginEntry(plugin.folder, readManifest(plugin.folder), plugin));
   const { default: factory, optionsSchema } = module;
   if (typeof factory !== 'function')

@@ -172,7 +172,7 @@ export class Resolver {
       if (chosen !== undefined) return chosen;
       throw new ConfigError(
         'CONFIG_INVALID',
-        `${value.import} has no value as its export \`${value.name ?? 'default'}\`. It exports: ${exportsOf(module)}. Choose one with \`name\`.`,
+        `${value.import} has no export \`${value.name ?? 'default'}\`. It exports: ${exportsOf(module)}. Choose one with \`name\`.`,
       );
     }
     const members = Object.entries(value).map(

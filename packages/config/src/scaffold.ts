@@ -35,7 +35,7 @@ export async function scaffoldPlugin(
   const packageName = `${PREFIXES[type]}${plain}`;
   const folder = join(resolve(dir), packageName);
   if (existsSync(folder))
-    throw new ConfigError('INVALID_OPTION', `${folder} is there already. Choose another name, or remove it.`);
+    throw new ConfigError('INVALID_OPTION', `${folder} already exists. Choose another name, or remove it.`);
   const files = filesOf(packageName, plain);
   mkdirSync(folder, { recursive: true });
   for (const [path, content] of Object.entries(files)) writeFileSync(join(folder, path), content);

@@ -58,6 +58,10 @@ export const PLAIN = {
     enum: ['first', 'all'],
   },
   toolExecution: { enum: ['parallel', 'sequential'] },
+  trace: {
+    description: 'changes: record who changed what, and keep it with the journal. Default: off',
+    enum: ['off', 'changes'],
+  },
   queue: table({
     steering: { description: 'How many are taken in between turns. Default: all', enum: ['all', 'one'] },
     followUps: { description: 'How many are taken in at a time. Default: all', enum: ['all', 'one'] },

@@ -35,6 +35,7 @@ export interface Config {
   readonly toolChoiceTurns?: AgentOptions['toolChoiceTurns'];
   readonly toolExecution?: AgentOptions['toolExecution'];
   readonly queue?: AgentOptions['queue'];
+  readonly trace?: AgentOptions['trace'];
   readonly tenant?: string | Secret;
   /** `"memory"`, `"file"`, `"sqlite"`, a plugin's name, or `{ use, …options }`. @default "memory" */
   readonly store?: string | Secret | Use | Store;

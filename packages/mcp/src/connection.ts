@@ -11,6 +11,7 @@ import { AlliumError } from 'allium';
 import { messageOf } from 'allium/kit';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
 import type { Headers, Settings } from './options.js';
+import { withOwnSignals } from './own-signals.js';
 import { Questions } from './questions.js';
 
 /** How the questions of a server are answered while one of its tools is called. */
@@ -98,8 +99,8 @@ export class Connection {
     hooks: CallHooks,
   ): Promise<CallToolResult> {
     try {
-      const live = await this.open();
-      await this.checkStill(live, tool);
+      const live = this.live ?? (await this.open());
+      if (!live.current?.includes(tool)) await this.checkStill(live, tool);
       return await this.rounds(live, tool, args, hooks);
     } catch (error) {
       if (!forgotSession(error)) throw error;
@@ -176,7 +177,7 @@ export class Connection {
       if (method === 'sampling/createMessage' && this.settings.sampling)
         return await call.hooks.sample(params);
       if (method === 'roots/list') return { roots: [] };
-      throw new AlliumError('MCP_FAILED', `The server asks for "${method}", which it may not.`);
+      throw new AlliumError('MCP_FAILED', `The server asks for "${method}", which it is not allowed to do.`);
     } catch (error) {
       this.end(call, error);
       throw error;
@@ -257,7 +258,7 @@ export class Connection {
 
   /**
    * Over HTTP each call has a stream of its own, and the library does not notice when it is cut off for good: the call
-   * would wait for its time limit. Where the result has come, ending the call changes nothing.
+   * would wait for its time limit. Every stream ends some time, mostly after its call.
    */
   private watchStreams(transport: Transport, live: Live): void {
     const send = transport.send.bind(transport);
@@ -267,7 +268,10 @@ export class Connection {
       };
       const call = live.calls.get(_meta?.[KEY] ?? '');
       if (!call) return send(message, options);
-      return send(message, { ...options, onRequestStreamEnd: () => this.end(call, this.lost(call.tool)) });
+      const onRequestStreamEnd = (): void => {
+        if (live.calls.get(call.hooks.key) === call) this.end(call, this.lost(call.tool));
+      };
+      return send(message, { ...options, onRequestStreamEnd });
     };
   }
 
@@ -280,7 +284,10 @@ export class Connection {
       const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
       const requestInit = { headers: { ...this.headers } };
       return {
-        transport: new StreamableHTTPClientTransport(new URL(String(url)), { requestInit }),
+        transport: new StreamableHTTPClientTransport(new URL(String(url)), {
+          requestInit,
+          fetch: withOwnSignals(),
+        }),
         said: silent,
       };
     }

@@ -29,7 +29,7 @@ export function checkUnchanged(
   const remedy = pinned === undefined ? "set `onChange: 'allow'` or begin a new session" : 'change `pins`';
   throw new AlliumError(
     'MCP_TOOL_CHANGED',
-    `MCP server "${server}" describes its tool "${tool}" otherwise ${since} (fingerprint ${now}, before ${wanted}). Read the new description; then ${remedy}.`,
+    `MCP server "${server}" changed the description of its tool "${tool}" ${since} (fingerprint ${now}, before ${wanted}). Read the new description; then ${remedy}.`,
     { data: { server, tool, before: wanted, now } },
   );
 }

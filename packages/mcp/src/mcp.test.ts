@@ -220,7 +220,7 @@ describe('what a server says of its tools', () => {
       return { type: 'approve' as const };
     };
     const { messages } = await agent.run('go', { onRequest }).catch((error) => error.result);
-    expect(results({ messages })[0]).toContain('describes its tool "echo" otherwise');
+    expect(results({ messages })[0]).toContain('changed the description of its tool "echo"');
   });
 
   it('may change where that is allowed, and in another session', async () => {

@@ -56,6 +56,8 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
   const { name, elicitation, sampling } = settings;
   const seen = defineState<Seen>({ name: 'seen', scope: 'session', initial: {} });
   const servers = new Servers(settings, transport);
+  /** The offer that was last found to be as a session remembers it: cells are frozen, so this needs no second look. */
+  const compared = new WeakMap<Seen, Offer>();
   return {
     name: `mcp-${name}`,
     state: [seen],
@@ -91,6 +93,7 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
     if (!offer) return [];
     const { tools, leftOut } = offer;
     const known = ctx.state.get(seen);
+    if (compared.get(known) === offer) return tools;
     for (const { serverName, fingerprint } of tools)
       checkUnchanged(
         settings,
@@ -98,7 +101,10 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
         fingerprint,
         Object.hasOwn(known, serverName) ? known[serverName] : undefined,
       );
-    if (tools.every(({ serverName, fingerprint }) => known[serverName] === fingerprint)) return tools;
+    if (tools.every(({ serverName, fingerprint }) => known[serverName] === fingerprint)) {
+      compared.set(known, offer);
+      return tools;
+    }
     for (const { name: left, why } of leftOut) ctx.note(`left out tool "${left}": ${why}`);
     const now = Object.fromEntries(tools.map(({ serverName, fingerprint }) => [serverName, fingerprint]));
     ctx.state.update(seen, (before) => ({ ...before, ...now }));
@@ -131,6 +137,8 @@ function joined(base: readonly Tool[], offered: readonly OfferedTool[]): readonl
   known.set(offered, list);
   return list;
 }
+
+const NO_HEADERS: Headers = {};
 
 /** The connections to one server: one for each set of headers. */
 class Servers {
@@ -186,11 +194,11 @@ class Servers {
         'INVALID_OPTION',
         `\`headers\` of MCP server "${name}" are made for each run, so it cannot be connected without one.`,
       );
-    return this.connection(headers ?? {});
+    return this.connection(headers ?? NO_HEADERS);
   }
 
   private async headersFor(ctx: Context): Promise<Headers> {
-    const { headers = {}, name } = this.settings;
+    const { headers = NO_HEADERS, name } = this.settings;
     if (typeof headers !== 'function') return headers;
     const made = await headers(ctx);
     if (!isTextRecord(made))
@@ -202,7 +210,7 @@ class Servers {
   }
 
   private connection(headers: Headers): Connection {
-    const key = JSON.stringify(Object.entries(headers).sort());
+    const key = headers === NO_HEADERS ? '[]' : JSON.stringify(Object.entries(headers).sort());
     const found = this.connections.get(key) ?? new Connection(this.settings, headers, this.transport);
     // Set anew, so that the first one is the one not used for longest.
     this.connections.delete(key);

@@ -1,7 +1,7 @@
 /** The words of OpenTelemetry's conventions for generative AI (release 1.45), and what of a call goes under which. */
 
 import type { Attributes } from '@opentelemetry/api';
-import type { Model, ModelContext, ModelResponse, RunContext, ToolContext, Usage } from 'allium';
+import type { Model, ModelContext, ModelResponse, RunContext, ToolContext, TraceRecord, Usage } from 'allium';
 import { callerName } from 'allium/kit';
 
 /** Names of providers that the conventions prescribe, by what the AI SDK calls them. */
@@ -80,6 +80,22 @@ export function toolSubject({ toolCall, tool, runId, turn, attempt }: ToolContex
       'allium.attempt': attempt,
     }),
   ];
+}
+
+/** What a middleware did, and where. */
+export function actAttributes({ by, hook, turn, callId, toolName, attempt }: TraceRecord): Attributes {
+  return known({
+    'allium.middleware.name': by,
+    'allium.middleware.hook': hook,
+    'allium.turn': turn,
+    'allium.attempt': attempt,
+    'gen_ai.tool.name': toolName,
+    'gen_ai.tool.call.id': callId,
+  });
+}
+
+export function guardAttributes(verdict: TraceRecord['verdict']): Attributes {
+  return verdict ? { 'allium.guard.kind': verdict.kind ?? '', 'allium.guard.action': verdict.action } : {};
 }
 
 /** What an answer says of itself, in the provider's own words where the adapter hands them on. */

@@ -236,6 +236,34 @@ describe('the spans of a run', () => {
     expect(collector.text()).not.toContain('sk-123');
   });
 
+  it('of a middleware are as long as its own work took', async () => {
+    let now = Date.UTC(2030, 0, 1);
+    const clock = { now: () => now, setTimer: () => () => {} };
+    const model = scriptedModel([text('done')]);
+    const slow = defineMiddleware({
+      name: 'slow',
+      async wrapModel(ctx, next) {
+        now += 250;
+        ctx.systemPrompt = 'Be slow.';
+        return next();
+      },
+    });
+    const inner = defineMiddleware({
+      name: 'inner',
+      wrapModel(_, next) {
+        now += 4000;
+        return next();
+      },
+    });
+    await agentWith({ model, middleware: [slow, inner], clock }).run('hi');
+    const spans = await collector.spans();
+    const [span] = named(spans, 'middleware slow');
+    expect(span!.took).toBe(250);
+    expect(span!.attributes).toMatchObject({ 'allium.middleware.hook': 'wrapModel', 'allium.turn': 1 });
+    // Nobody else acted.
+    expect(named(spans, 'middleware inner')).toEqual([]);
+  });
+
   it('of a failed run are all there, with the kind of error', async () => {
     const model = scriptedModel([callEcho('x'), failWith(new TypeError('bad'))]);
     const agent = agentWith({

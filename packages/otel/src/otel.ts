@@ -15,7 +15,6 @@ import {
   trace,
 } from '@opentelemetry/api';
 import {
-  type Change,
   type Context,
   defineMiddleware,
   defineState,
@@ -26,6 +25,7 @@ import {
   type RunResult,
   type ToolContext,
   type ToolResult,
+  type TraceRecord,
 } from 'allium';
 import {
   controlKind,
@@ -42,7 +42,9 @@ import {
 } from 'allium/kit';
 import { inputJson, outputJson, systemJson } from './content.js';
 import {
+  actAttributes,
   answerAttributes,
+  guardAttributes,
   modelSubject,
   runSubject,
   type Subject,
@@ -130,6 +132,7 @@ export function otel(options: OtelOptions = {}): Middleware {
     // A trace that cannot be written stops nobody's work.
     onFail: 'open',
     sink: content,
+    traces: true,
     state: [running, earlier],
     wrapRun(ctx, next) {
       const before = ctx.state.get(earlier);
@@ -145,10 +148,10 @@ export function otel(options: OtelOptions = {}): Middleware {
           if (isSpanContextValid(span.spanContext())) ctx.state.set(earlier, { traceId, spanId, traceFlags });
           try {
             const result = await next();
-            tellActions(result.changes, span);
+            tellActs(result, span);
             return result;
           } catch (error) {
-            tellActions(changesOf(error), span);
+            tellActs(resultOf(error), span);
             throw error;
           }
         },
@@ -203,36 +206,53 @@ export function otel(options: OtelOptions = {}): Middleware {
     },
   });
 
-  /** One span for each middleware that acted, with an event for each thing it did. */
-  function tellActions(changes: readonly Change[], above: Span): void {
+  /** One span for each hook of a middleware that acted in a call, as long as its own time, with an event for each act. */
+  function tellActs(result: Partial<RunResult> | undefined, above: Span): void {
     const outside = trace.setSpan(context.active(), above);
-    for (const [by, own] of byMiddleware(changes)) {
-      if (by === 'kernel') continue;
-      const attributes = { 'allium.middleware.name': by };
-      const span = tracer.startSpan(`middleware ${by}`, { kind: SpanKind.INTERNAL, attributes }, outside);
-      for (const { what, turn, verdict } of own) {
+    for (const acts of byHook(result?.trace?.records ?? [])) {
+      const [first] = acts as [TraceRecord];
+      const span = tracer.startSpan(
+        `middleware ${first.by}`,
+        { kind: SpanKind.INTERNAL, attributes: actAttributes(first), startTime: timeOf(first.at) },
+        outside,
+      );
+      let took = 0;
+      for (const { did, what, verdict, at, ms } of acts) {
         // What follows a colon may quote an error or a reason.
-        const action = what.split(':', 1)[0]!;
-        span.addEvent(action, {
-          'allium.turn': turn,
-          ...(verdict && { 'allium.guard.kind': verdict.kind ?? '', 'allium.guard.action': verdict.action }),
-        });
-        instruments.acted(by, action);
+        const action = what?.split(':', 1)[0] ?? did;
+        span.addEvent(action, guardAttributes(verdict), timeOf(at));
+        instruments.acted(first.by, action);
+        took += ms;
       }
-      span.end();
+      span.end(timeOf(first.at + took));
     }
   }
 }
 
-/** What had been changed in a run that failed: its error carries the result so far. */
-function changesOf(error: unknown): readonly Change[] {
-  return (error as { readonly result?: Partial<RunResult> } | undefined)?.result?.changes ?? [];
+/** What was recorded of a run that failed: its error carries the result so far. */
+function resultOf(error: unknown): Partial<RunResult> | undefined {
+  return (error as { readonly result?: Partial<RunResult> } | undefined)?.result;
 }
 
-function byMiddleware(changes: readonly Change[]): Map<string, Change[]> {
-  const groups = new Map<string, Change[]>();
-  for (const change of changes) groups.set(change.by, [...(groups.get(change.by) ?? []), change]);
-  return groups;
+/** Who is no middleware. Models and tools have spans of their own. */
+const OTHERS = ['kernel', 'model', 'tool', 'agent', 'human'];
+
+function byHook(records: readonly TraceRecord[]): Iterable<readonly TraceRecord[]> {
+  const groups = new Map<string, TraceRecord[]>();
+  for (const record of records) {
+    if (OTHERS.includes(record.by)) continue;
+    const key = [record.by, record.hook, record.turn, record.callId].join('\n');
+    const group = groups.get(key);
+    if (group) group.push(record);
+    else groups.set(key, [record]);
+  }
+  return groups.values();
+}
+
+/** Milliseconds since 1970, as OpenTelemetry takes them without guessing what they mean. */
+function timeOf(ms: number): [seconds: number, nanos: number] {
+  const seconds = Math.floor(ms / 1000);
+  return [seconds, Math.round((ms - seconds * 1000) * 1e6)];
 }
 
 /** Notes when the first part of the answer comes. Returns how to ask for it, in seconds. */

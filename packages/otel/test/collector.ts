@@ -29,6 +29,7 @@ interface WireSpan {
   readonly events?: readonly { readonly name: string; readonly attributes?: Pairs }[];
   readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly status?: { readonly code?: number; readonly message?: string };
+  readonly startTimeUnixNano: string;
   readonly endTimeUnixNano: string;
 }
 interface WireMetric {
@@ -68,6 +69,8 @@ export interface ReceivedSpan {
   readonly links: readonly { readonly traceId: string; readonly spanId: string }[];
   readonly status: { readonly code?: number; readonly message?: string };
   readonly ended: boolean;
+  /** In milliseconds. */
+  readonly took: number;
 }
 
 export interface ReceivedMetric {
@@ -146,6 +149,7 @@ function spanOf(span: WireSpan): ReceivedSpan {
     links: span.links ?? [],
     status: span.status ?? {},
     ended: Number(span.endTimeUnixNano) > 0,
+    took: Number(BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1e6,
   };
 }
 

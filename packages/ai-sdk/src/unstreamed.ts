@@ -1,0 +1,52 @@
+/** Asks models that cannot stream: their whole answer, told as a stream. */
+import { type AiSdkLanguageModel, type AiSdkStream, isObject, type Loose } from './language-model.js';
+
+/** A model of the AI SDK has both, though types of ours only ask for `doStream`. */
+type Generating = AiSdkLanguageModel & { doGenerate?(options: object): PromiseLike<Loose> };
+
+/** Streams, or where the model cannot and the caller wants the whole answer anyway, generates. */
+export async function streamOrGenerate(
+  model: Generating,
+  call: object,
+): Promise<{ readonly stream: AiSdkStream }> {
+  try {
+    return await model.doStream(call);
+  } catch (error) {
+    if (!cannotStream(error) || typeof model.doGenerate !== 'function') throw error;
+    return { stream: told(await model.doGenerate(call)) };
+  }
+}
+
+/** What providers throw, and what mocks of `ai/test` throw that were only given `doGenerate`. */
+function cannotStream(error: unknown): boolean {
+  const { name, message } = (isObject(error) ? error : {}) as { name?: unknown; message?: unknown };
+  return name === 'AI_UnsupportedFunctionalityError' || message === 'Not implemented';
+}
+
+function told({ content, warnings, response, finishReason, usage, providerMetadata }: Loose): AiSdkStream {
+  const parts: Loose[] = [{ type: 'stream-start', warnings: warnings ?? [] }];
+  if (isObject(response)) parts.push({ ...response, type: 'response-metadata' });
+  for (const [i, part] of (Array.isArray(content) ? (content as Loose[]) : []).entries()) {
+    const { type, text, ...rest } = part;
+    if (type !== 'text' && type !== 'reasoning') {
+      parts.push(part);
+      continue;
+    }
+    const id = String(i);
+    parts.push({ type: `${type}-start`, id, ...rest });
+    if (text !== '') parts.push({ type: `${type}-delta`, id, delta: text });
+    parts.push({ type: `${type}-end`, id, ...rest });
+  }
+  parts.push({
+    type: 'finish',
+    finishReason,
+    usage,
+    ...(isObject(providerMetadata) && { providerMetadata }),
+  });
+  return new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part);
+      controller.close();
+    },
+  });
+}
