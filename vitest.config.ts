@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './scripts/longest-first.mjs';
 import { TallyReporter } from './scripts/tally-reporter.mjs';
 
 const source = (path: string) => fileURLToPath(new URL(`./packages/allium/src/${path}`, import.meta.url));
@@ -34,6 +35,7 @@ export default defineConfig({
     // Only for what hangs: no test is about time, and on a busy machine a build or a real server takes its own.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    sequence: { sequencer: LongestFirst },
     reporters: ['default', new TallyReporter()],
   },
 });

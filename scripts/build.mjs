@@ -1,9 +1,10 @@
 // Compiles every package with plain tsc and removes outputs whose source is gone: what lies in dist is published. The
 // modules of allium, the config and the command line are then put together, all of the kernel in one file: importing
-// many small ones takes longer than reading them.
+// many small ones takes longer than reading them. The page of Studio is built with vite.
 
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join, relative } from 'node:path';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { oncePerRun, openRun } from './once.mjs';
@@ -31,6 +32,25 @@ async function buildChanged() {
     removeStale(join(folder, 'src'), join(folder, 'dist'));
     if (existsSync(join(folder, 'build'))) await bundle(folder);
   }
+  await buildPage(join(root, 'packages', 'studio', 'web'));
+}
+
+/** The page of Studio, with vite, if one of its files has changed since the last time. */
+async function buildPage(/** @type {string} */ folder) {
+  const hash = createHash('sha256');
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && !relative(folder, entry.parentPath).startsWith('dist'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+  for (const file of files) hash.update(relative(folder, file)).update(readFileSync(file));
+  const stamp = hash.digest('hex');
+  const last = join(root, 'node_modules', '.cache', 'studio-page');
+  const built = existsSync(join(folder, 'dist', 'index.html'));
+  if (built && existsSync(last) && readFileSync(last, 'utf8') === stamp) return;
+  const vite = await import('vite');
+  await vite.build({ configFile: join(folder, 'vite.config.mjs'), logLevel: 'warn' });
+  mkdirSync(dirname(last), { recursive: true });
+  writeFileSync(last, stamp);
 }
 
 /**
@@ -54,8 +74,14 @@ const GROUPS = {
     { name: 'kernel', test: /[\\/]build[\\/]kernel[\\/]/ },
     { name: 'kit', test: /[\\/]build[\\/]kit[\\/]/ },
   ],
-  // What all commands share. The entry stands apart: it waits for the command, whose file imports this one.
-  cli: [{ name: 'program', test: /[\\/]build[\\/](?!main\.js|(commands|chat|init)[\\/])/ }],
+  // What all commands share. The entry stands apart: it waits for the command, whose file imports this one. So does
+  // the screen, which only the chat has.
+  cli: [
+    {
+      name: 'program',
+      test: /[\\/]build[\\/](?!main\.js|terminal[\\/]screen\.js|(commands|chat|init)[\\/])/,
+    },
+  ],
   config: [{ name: 'config', test: /[\\/]build[\\/]/ }],
 };
 

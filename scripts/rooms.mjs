@@ -17,6 +17,7 @@ export const rooms = {
   model: 'one model call: request, attempt, stream, answer',
   inbox: 'what comes in meanwhile: messages, answers, cancel',
   events: 'what goes out meanwhile: live messages, queue, observers',
+  trace: 'what a run that is traced leaves: who did what, and how it is read',
   plan: 'composing a list into a plan, the rule table',
   layers: 'the onion',
   guards: 'the guard ring',

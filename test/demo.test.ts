@@ -40,7 +40,7 @@ describe('npm start -- --json FILE', () => {
       '✗ forecast: "forecast" failed: the weather service is busy',
       'I call forecast again: it failed.',
       '✓ forecast',
-      'Run "book_room"? approved (automatically: there is no terminal to ask on)',
+      'Run "book_room"? approved (automatically: there is no terminal to ask in)',
       'write to [email]',
       'The same question again',
       'cache: this answer was given before',

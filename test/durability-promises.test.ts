@@ -225,7 +225,7 @@ it('D4 a call whose result is in the journal is not run again', async () => {
 });
 
 it.each([
-  ['fails by default', {}, 1, 'In doubt: "act" had started when the run broke off'],
+  ['fails by default', {}, 1, 'In doubt: "act" had started when the run was interrupted'],
   ['is tried again if it is idempotent', { idempotent: true }, 2, 'acted'],
   ['is tried again if the tool says so', { onInDoubt: 'retry' as const }, 2, 'acted'],
   ['fails if the tool says so', { idempotent: true, onInDoubt: 'fail' as const }, 1, 'In doubt'],

@@ -13,7 +13,7 @@ export async function playAll(some: readonly Setting[]): Promise<[Setting, Sinks
   while (left.length > 0)
     played.push(
       ...(await Promise.all(
-        left.splice(0, 8).map(async (setting): Promise<[Setting, Sinks]> => [setting, await play(setting)]),
+        left.splice(0, 16).map(async (setting): Promise<[Setting, Sinks]> => [setting, await play(setting)]),
       )),
     );
   return played;

@@ -2,11 +2,14 @@
 import {
   contentFilter,
   egress,
+  grounded,
   guardrail,
+  llmJudge,
   pii,
   promptInjection,
   secrets,
   systemPromptLeak,
+  toolPolicy,
 } from '@allium/guardrails';
 import {
   type GuardAction,
@@ -16,6 +19,7 @@ import {
   type Store,
   window,
 } from 'allium';
+import { scriptedModel } from 'allium/testing';
 
 const EVERYWHERE: GuardPoint[] = ['input', 'output', 'thinking', 'tool-args', 'tool-result'];
 const ANSWERS: GuardPoint[] = ['output', 'thinking', 'tool-args'];
@@ -28,6 +32,8 @@ interface Guarding {
   readonly make: (options: { action: GuardAction; on: GuardPoint[] }) => Middleware;
   readonly on?: GuardPoint[];
   readonly actions?: readonly GuardAction[];
+  /** What cannot happen with an action: no cache keeps a refused answer, and a run that was ended is not resumed. */
+  readonly never?: Partial<Record<Setting['action'], readonly Mode[]>>;
   /** Sinks that have the original all the same. */
   readonly except?: (setting: Setting) => readonly string[];
 }
@@ -41,6 +47,7 @@ const ALL_BUT_THE_TOOL = [
     'observers',
     'journal',
     'requests',
+    'requests in the trace',
     'audit',
     'events',
     'result',
@@ -49,12 +56,33 @@ const ALL_BUT_THE_TOOL = [
     'cache',
     'traces',
   ],
-  ...['HTTP events', 'HTTP events later', 'HTTP answer', 'HTTP history'],
+  ...['HTTP events', 'HTTP events later', 'HTTP answer', 'HTTP history', 'chat stream', 'chat history'],
 ];
 
 /** Details of a result are no text of the subject, so a judge has to look at them itself. */
 const refuses = async ({ text, result }: GuardSubject) =>
   (text + JSON.stringify(result?.details)).includes('zebra-quagga');
+
+/** Says no to what has the phrase in it, and cannot keep it to itself. */
+const judge = () =>
+  scriptedModel(
+    [
+      ({ messages, systemPrompt = '' }) => {
+        const text = JSON.stringify(messages);
+        const mark = /The mark: (\w+)/.exec(String(systemPrompt))?.[1];
+        const allowed = !text.includes('zebra-quagga');
+        return JSON.stringify({ mark, allowed, reason: allowed ? '' : 'It speaks of zebra-quagga.' });
+      },
+    ],
+    { repeat: true, id: 'judge' },
+  );
+
+/** A call that a judge refuses is not run, and stays in the history as the model wrote it. */
+const refusedCall = ({ action, place }: Setting): readonly string[] =>
+  action === 'block' && POINT_OF[place] === 'tool-args' ? ALL_BUT_THE_TOOL : [];
+
+/** Guards that judge the whole and cut nothing, so that what is told at once has to be kept back. */
+export const JUDGES: readonly string[] = ['guardrail, judge', 'llmJudge'];
 
 export const GUARDS: Readonly<Record<string, Guarding>> = {
   pii: { secret: 'zebra.quagga@example.org', make: (options) => pii(options) },
@@ -95,12 +123,39 @@ export const GUARDS: Readonly<Record<string, Guarding>> = {
     make: (options) => guardrail({ ...options, judge: refuses }),
     // A judge refuses the whole, so there is nothing to cut.
     actions: ['block', 'stop', 'warn', 'feedback'],
-    // A call that a judge refuses is not run, and stays in the history as the model wrote it. No judge is asked about the
-    // message of the error that a run fails with.
-    except: ({ action, place }) => {
-      if (place === 'model error') return ['errors'];
-      return action === 'block' && POINT_OF[place] === 'tool-args' ? ALL_BUT_THE_TOOL : [];
-    },
+    // No judge is asked about the message of the error that a run fails with.
+    except: (setting) => (setting.place === 'model error' ? ['errors'] : refusedCall(setting)),
+  },
+  llmJudge: {
+    secret: 'zebra-quagga',
+    make: (options) => llmJudge({ ...options, model: judge(), policy: 'No animals.' }),
+    actions: ['block', 'stop', 'warn', 'feedback'],
+    except: (setting) => (setting.place === 'model error' ? ['errors'] : refusedCall(setting)),
+  },
+  toolPolicy: {
+    secret: 'zebra-quagga',
+    make: ({ action }) =>
+      toolPolicy({
+        rules: [{ effect: 'deny', args: { '*': /zebra-quagga/ } }],
+        action: action as 'block' | 'stop' | 'warn' | 'feedback',
+      }),
+    on: ['tool-args'],
+    actions: ['block', 'stop', 'warn', 'feedback'],
+    never: { stop: ['cached', 'resumed'] },
+    except: refusedCall,
+  },
+  grounded: {
+    secret: 'the zebra owns 4711 quagga',
+    make: (options) => grounded({ ...options, sources: ['The river is 12 km long.'], support: 0 }),
+    on: ['final'],
+    never: { block: ['cached'], stop: ['cached'] },
+  },
+  'grounded, judge': {
+    secret: 'zebra-quagga',
+    make: (options) => grounded({ ...options, sources: ['The river is long.'], model: judge() }),
+    on: ['final'],
+    never: { block: ['cached'], stop: ['cached'] },
+    actions: ['block', 'stop', 'warn', 'feedback'],
   },
 };
 
@@ -144,13 +199,18 @@ export const POINT_OF: Readonly<Record<Place, GuardPoint>> = {
   'sub-agent result': 'tool-result',
 };
 
+/** Where the last answer of a run brings it in. */
+export const ENDS: readonly Place[] = ['final', 'structured'];
+
 export const MODES = ['run', 'stream', 'served', 'cached', 'replayed', 'resumed', 'retried'] as const;
 export type Mode = (typeof MODES)[number];
 
 /** A guard and the points at which it judges: all that it can, or those asked for. */
 export function guardsOf(guard: string, action: GuardAction, points?: GuardPoint[]) {
   const { make, on: own = EVERYWHERE } = GUARDS[guard]!;
-  const on = points ?? (action === 'feedback' ? own.filter((point) => ANSWERS.includes(point)) : own);
+  const on =
+    points ??
+    (action === 'feedback' ? own.filter((point) => point === 'final' || ANSWERS.includes(point)) : own);
   return { on, middleware: [make({ action, on })] };
 }
 
@@ -161,6 +221,8 @@ export interface Setting {
   readonly place: Place;
   /** @default all that a guard with this action can judge */
   readonly points?: GuardPoint[];
+  /** Middleware in place of the guard. */
+  readonly instead?: () => Middleware[];
   /** @default in memory */
   readonly store?: Store;
   readonly sessionId?: string;
@@ -173,6 +235,8 @@ export function settings(guard: string, action: GuardAction, modes: readonly Mod
   const { actions } = GUARDS[guard]!;
   if (actions && !actions.includes(action)) return [];
   const { on } = guardsOf(guard, action);
-  const places = PLACES.filter((place) => on.includes(POINT_OF[place]));
+  const places = PLACES.filter(
+    (place) => on.includes(POINT_OF[place]) || (on.includes('final') && ENDS.includes(place)),
+  );
   return modes.flatMap((mode) => places.map((place) => ({ guard, action, mode, place })));
 }

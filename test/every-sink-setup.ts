@@ -3,7 +3,10 @@ import { otel } from '@allium/otel';
 import {
   Agent,
   type AgentEvent,
+  type AssistantContent,
   defineMiddleware,
+  type GuardAction,
+  type Message,
   type Middleware,
   type ModelPart,
   memoryStore,
@@ -35,6 +38,11 @@ function told(store: Store, sinks: Sinks): Store {
       return store.append(id, seq, entries);
     },
   });
+}
+
+/** The part with a space more, if it is text. */
+function spaced<P extends { readonly type: string }>(part: P): P {
+  return 'text' in part ? { ...part, text: `${part.text} ` } : part;
 }
 
 const halves = (text: string): ModelPart[] =>
@@ -174,6 +182,21 @@ export async function play(setting: Setting): Promise<Sinks> {
       return next();
     },
   });
+  const guarding = () => guardsOf(guard, action as GuardAction, setting.points).middleware;
+  /** Changes what passes, before guards judge it: the trace tells such differences. */
+  const spacing = defineMiddleware({
+    name: 'spacing',
+    acceptMessage: (message) =>
+      ({ ...message, content: (message.content as AssistantContent[]).map(spaced) }) as Message,
+    afterTool(ctx) {
+      ctx.result = { ...ctx.result!, content: ctx.result!.content.map(spaced) };
+    },
+    // A replaced answer is no longer live, so streams stay as they are.
+    async wrapModel(_, next) {
+      const answer = await next();
+      return mode === 'cached' ? { ...answer, content: answer.content.map(spaced) } : answer;
+    },
+  });
   const agentOf = (...more: Middleware[]): Agent => {
     const around =
       mode === 'retried' ? [retry({ minDelayMs: 0 }), retry({ name: 'r2', on: 'tool', minDelayMs: 0 })] : [];
@@ -203,13 +226,15 @@ export async function play(setting: Setting): Promise<Sinks> {
       store,
       tools: [plain, leak, ask, helper.asTool({ name: 'clerk', description: 'C.' })],
       observers: [(event) => sinks.add('observers', event)],
+      trace: 'changes',
       middleware: [
         counting,
+        spacing,
         ...watching,
         ...around,
         ...shaped,
         ...more,
-        ...(action === 'none' ? [] : guardsOf(guard, action, setting.points).middleware),
+        ...(action === 'none' ? [] : (setting.instead ?? guarding)()),
         otel({ tracerProvider: traces.provider, content: true }),
       ],
     });
@@ -224,7 +249,17 @@ export async function play(setting: Setting): Promise<Sinks> {
       sinks.add('errors', error);
     }
     await agent.observersIdle();
-    sinks.add('history', await session.messages());
+    const messages = await session.messages();
+    sinks.add('history', messages);
+    const trace = await session.trace();
+    sinks.add('trace', [trace, messages.map(({ id }) => trace?.explain(id))]);
+    // As they were sent: the history beside them is what a guard of requests leaves alone.
+    for (const { n, sent } of trace?.records ?? [])
+      if (sent)
+        sinks.add(
+          'requests in the trace',
+          trace!.requestAt(n).messages.map(({ message }) => message),
+        );
     return session;
   };
   const input = place === 'input' ? said : 'Hello.';
@@ -234,8 +269,10 @@ export async function play(setting: Setting): Promise<Sinks> {
       // With guards too it lies there as it was posted, until a run takes it in.
       if (action === 'none') sinks.add('inbox', await own.take(session.id, 0));
     }
-    if (mode === 'served')
-      return serving(agent, sinks, { sessionId: session.id, input, live: session.id === sessionId });
+    if (mode === 'served') {
+      const way = session.id === sessionId ? 'live' : session.id.endsWith('-chat') ? 'chat' : 'json';
+      return serving(agent, sinks, { sessionId: session.id, input, way });
+    }
     if (mode !== 'stream') return session.run(input);
     const events: AgentEvent[] = [];
     const stream = session.stream(input);
@@ -265,14 +302,18 @@ export async function play(setting: Setting): Promise<Sinks> {
       await attempt(agent, (again) => again.resume({ answers: { [question.id]: { type: 'approve' } } }));
   }
   if (mode === 'cached' || mode === 'replayed' || mode === 'served') {
-    Object.assign(progress, { main: 0, clerk: 0 });
-    Object.assign(calls, { asked: 0, made: 0 });
-    thrown = 0;
-    agent =
-      mode === 'replayed'
-        ? agentOf(replay({ from: [...cassette], onMiss: 'passthrough' }))
-        : agentOf(...layers);
-    await attempt(agent, begin, `${sessionId}-again`);
+    for (const id of mode === 'served'
+      ? [`${sessionId}-again`, `${sessionId}-chat`]
+      : [`${sessionId}-again`]) {
+      Object.assign(progress, { main: 0, clerk: 0 });
+      Object.assign(calls, { asked: 0, made: 0 });
+      thrown = 0;
+      agent =
+        mode === 'replayed'
+          ? agentOf(replay({ from: [...cassette], onMiss: 'passthrough' }))
+          : agentOf(...layers);
+      await attempt(agent, begin, id);
+    }
     if (mode !== 'served') sinks.happened = calls.asked - calls.made;
   }
   await attempt(agent, (again) => again.run('And now?'));

@@ -43,6 +43,10 @@ export function textOfAll(value: unknown): string {
 export const joined = (events: readonly AgentEvent[]): string =>
   events.map((one) => (one.type === 'message_update' && 'text' in one.delta ? one.delta.text : '')).join('');
 
+/** The same of the chunks of a chat. */
+const joinedChunks = (stream: string): string =>
+  [...stream.matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => JSON.parse(json!).delta ?? '').join('');
+
 /** OpenTelemetry with an exporter that keeps the spans. */
 export function tracing(): { provider: NodeTracerProvider; spans: () => unknown } {
   const exporter = new InMemorySpanExporter();
@@ -58,9 +62,9 @@ export function tracing(): { provider: NodeTracerProvider; spans: () => unknown 
 export async function serving(
   agent: Agent,
   sinks: Sinks,
-  request: { sessionId: string; input: string; live: boolean },
+  request: { sessionId: string; input: string; way: 'live' | 'json' | 'chat' },
 ) {
-  const { sessionId, input, live } = request;
+  const { sessionId, input, way } = request;
   const handler = serve({
     agents: agent,
     authorize: 'none',
@@ -69,7 +73,7 @@ export async function serving(
   });
   const send: typeof fetch = (url, init) => handler(new Request(url, init));
   const client = alliumClient({ baseUrl: 'http://localhost', fetch: send });
-  if (live) {
+  if (way === 'live') {
     const events: unknown[] = [];
     for await (const { event } of client.run(input, { sessionId, create: true })) events.push(event);
     sinks.add('HTTP events', [events, joined(events as AgentEvent[])]);
@@ -77,13 +81,22 @@ export async function serving(
     for await (const { event } of client.join(sessionId)) later.push(event);
     sinks.add('HTTP events later', later);
   } else {
-    const answer = await send('http://localhost/sessions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ input, sessionId }),
-    });
-    sinks.add('HTTP answer', await answer.text());
+    const post = async (path: string, body: unknown): Promise<string> => {
+      const headers = { 'content-type': 'application/json' };
+      return (
+        await send(`http://localhost${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+      ).text();
+    };
+    if (way === 'json') sinks.add('HTTP answer', await post('/sessions', { input, sessionId }));
+    else {
+      // As `useChat` of the AI SDK does it.
+      const message = { id: 'm', role: 'user', parts: [{ type: 'text', text: input }] };
+      const stream = await post('/chat', { id: sessionId, messages: [message], trigger: 'submit-message' });
+      sinks.add('chat stream', [stream, joinedChunks(stream)]);
+    }
   }
+  const chat = await send(`http://localhost/chat/${sessionId}`);
+  sinks.add('chat history', await chat.text());
   sinks.add('HTTP history', await client.messages(sessionId));
   sinks.happened++;
   return 'served';

@@ -82,7 +82,7 @@ const DISKS: Readonly<Record<string, (dir: string) => Disk | Promise<Disk>>> = {
  * Some of every guard and action, as real servers take their time: the same in each run, picked by a seed. What every
  * combination hands to its store is looked at in every-sink.test.ts.
  */
-const EACH = 4;
+const EACH = 3;
 let seed = 22;
 const below = (n: number): number => {
   seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -118,7 +118,7 @@ describe(`what stores hold of ${played.length} runs, inbox included`, () => {
     try {
       const runs = played.map((setting, i) => ({ ...setting, store, sessionId: `s${i}` }));
       // Side by side, as servers take their time.
-      while (runs.length > 0) await Promise.all(runs.splice(0, 16).map(play));
+      while (runs.length > 0) await Promise.all(runs.splice(0, 40).map(play));
       const held = await dump();
       expect(held).toContain('And now?');
       expect(MARK.exec(held)?.[0]).toBeUndefined();

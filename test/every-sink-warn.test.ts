@@ -1,7 +1,7 @@
 /** With `warn`, and without a guard, every sink has the secret: a test that looks for leaks would see one. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { playAll, print, SPECIAL, titleOf } from './every-sink-checks.js';
-import { GUARDS, MODES, type Mode, PLACES, type Setting, settings } from './every-sink-guards.js';
+import { GUARDS, JUDGES, MODES, type Mode, PLACES, type Setting, settings } from './every-sink-guards.js';
 import { play } from './every-sink-setup.js';
 import { type Sinks, textOfAll } from './every-sink-sinks.js';
 
@@ -12,12 +12,13 @@ const warning = Object.keys(GUARDS)
 /** What every way of running brings a secret to, from one place or another. */
 const ALWAYS = [
   ...['arguments', 'audit', 'errors', 'history', 'inbox', 'journal', 'log', 'observers', 'requests'],
-  ...['requests of the sub-agent', 'traces'],
+  ...['requests in the trace', 'requests of the sub-agent', 'trace', 'traces'],
 ];
+const CHAT = ['chat stream', 'chat history'];
 const OWN: Readonly<Record<Mode, readonly string[]>> = {
   run: ['result', 'cassette'],
   stream: ['result', 'cassette', 'events', 'partials'],
-  served: ['cassette', 'HTTP answer', 'HTTP events', 'HTTP events later', 'HTTP history'],
+  served: ['cassette', 'HTTP answer', 'HTTP events', 'HTTP events later', 'HTTP history', ...CHAT],
   cached: ['result', 'cache'],
   replayed: ['result', 'cassette'],
   resumed: ['result', 'cassette'],
@@ -81,7 +82,7 @@ function hasVerdict(sinks: Sinks): boolean {
 /** Attempts that fail have no verdicts, and nobody asks a judge about progress, a sub-agent's events among it. */
 function hasNoVerdict({ guard, mode, place }: Setting): boolean {
   if (place === 'model error') return true;
-  if (guard !== 'guardrail, judge') return false;
+  if (!JUDGES.includes(guard)) return false;
   // The tool's first attempt fails with words that are judged.
   return place === 'sub-agent result' || (place === 'update' && mode !== 'retried');
 }
@@ -102,15 +103,36 @@ function withoutGuard({ mode, place }: Setting): Promise<Sinks> {
  * What is told at once cannot wait for a judge, and cassettes hold nothing of calls under way that guards would have to
  * judge: both is kept back under any guard.
  */
-function keptBack({ guard, place }: Setting): readonly string[] {
-  const judged = guard === 'guardrail, judge';
+function keptBack(setting: Setting): readonly string[] {
+  const { guard, mode, place } = setting;
+  // The errors of first attempts are told in the trace, and so in the journal, as far as guards can be asked at once.
+  const asked = [...JUDGES, 'systemPromptLeak', 'toolPolicy'].includes(guard);
+  if (mode !== 'retried' || !asked) return keptBackOnce(setting);
+  return [...keptBackOnce(setting), 'trace', ...(place === 'update' ? ['journal'] : [])];
+}
+
+function keptBackOnce({ guard, place }: Setting): readonly string[] {
+  const judged = JUDGES.includes(guard);
   // Only where nothing guards it is looked at before it is taken in.
   if (place === 'queued') return ['inbox'];
   if (place === 'update' || place === 'sub-agent result')
-    return judged ? ['cassette', 'observers', 'events', 'result', 'HTTP events'] : ['cassette'];
-  if (!judged) return place === 'model error' ? ['HTTP events'] : [];
+    return judged
+      ? ['cassette', 'observers', 'events', 'result', 'HTTP events', 'chat stream']
+      : ['cassette'];
+  if (!judged) return place === 'model error' ? ['HTTP events', 'chat stream'] : [];
   if (place === 'tool error') return ['log'];
   return place === 'model error'
-    ? ['observers', 'journal', 'log', 'events', 'HTTP events', 'errors', 'cassette', 'result']
+    ? [
+        'observers',
+        'journal',
+        'log',
+        'events',
+        'HTTP events',
+        'chat stream',
+        'errors',
+        'cassette',
+        'result',
+        'trace',
+      ]
     : [];
 }

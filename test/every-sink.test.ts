@@ -1,12 +1,19 @@
 /** What a guardrail removes is in no sink, wherever it came in and however the run goes. */
+import { maxInputTokens } from '@allium/guardrails';
+import type { ModelContext } from 'allium';
 import { afterAll, describe, expect, it } from 'vitest';
-import { leaksIn, print, SPECIAL, titleOf } from './every-sink-checks.js';
-import { GUARDS, PLACES, REMOVING, type Setting, settings } from './every-sink-guards.js';
+import { leaksIn, playAll, print, SPECIAL, titleOf } from './every-sink-checks.js';
+import { ENDS, GUARDS, MARK, PLACES, REMOVING, type Setting, settings } from './every-sink-guards.js';
+import { textOfAll } from './every-sink-sinks.js';
 
 const names = Object.keys(GUARDS);
-const removing = names
-  .flatMap((guard) => REMOVING.map((action) => settings(guard, action)))
-  .filter((some) => some.length > 0);
+/** What HTTP shows is made of the journal and the events: it is looked at with one action of each guard. */
+const removing = names.flatMap((guard) => {
+  const actions = REMOVING.filter((action) => settings(guard, action).length > 0);
+  return actions.map((action) =>
+    settings(guard, action).filter(({ mode }) => mode !== 'served' || action === actions[0]),
+  );
+});
 
 let played = 0;
 let sent = 0;
@@ -21,7 +28,10 @@ describe(`${removing.flat().length} combinations of guard, action, place and way
     async (_, some) => {
       const { leaks, happened } = await leaksIn(some);
       expect(leaks).toEqual([]);
-      for (const mode of SPECIAL) expect(happened.get(mode), mode).toBeGreaterThan(0);
+      const { guard, action } = some[0]!;
+      const never = GUARDS[guard]!.never?.[action] ?? [];
+      const meant = SPECIAL.filter((mode) => some.some((setting) => setting.mode === mode));
+      expect(meant.filter((mode) => happened.get(mode) === 0)).toEqual(never);
       played += some.length;
     },
   );
@@ -37,6 +47,26 @@ const pointed = (point: 'final' | 'request', guard: string): Setting[] =>
   );
 /** An answer that ends a run, and what it failed with, is sent to nobody. */
 const PLACES_SENT: readonly string[] = PLACES.filter((place) => place !== 'model error');
+
+describe('maxInputTokens', () => {
+  it('sends nothing that makes a request too long', async () => {
+    const some = settings('contentFilter', 'warn').filter(
+      // A sub-agent's requests are its own, and an error is in none.
+      ({ place }) => !place.startsWith('sub-agent') && place !== 'model error' && !ENDS.includes(place),
+    );
+    // What is too long has the secret in it.
+    const count = ({ messages }: ModelContext) => (MARK.test(textOfAll(messages)) ? 2 : 1);
+    for (const action of ['stop', 'warn'] as const) {
+      const instead = () => [maxInputTokens({ limit: 1, count, action })];
+      for (const [{ place, mode }, sinks] of await playAll(some.map((one) => ({ ...one, instead })))) {
+        // Nobody is sent progress.
+        const sentIt = action === 'warn' && place !== 'update';
+        expect(sinks.marked().includes('requests'), `${action}, ${place}, ${mode}`).toBe(sentIt);
+      }
+      if (action === 'stop') sent += some.length;
+    }
+  });
+});
 
 describe('guards at other points', () => {
   it.each(SEARCHING)('%s at `final`: nothing is left in any sink', async (guard) => {

@@ -7,9 +7,16 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent, type Store } from 'allium';
 import { serve } from 'allium/http';
-import { alliumClient, applyEvent, EMPTY_VIEW, type SentEvent, type View } from 'allium/http/client';
+import {
+  alliumClient,
+  applyEvent,
+  EMPTY_VIEW,
+  messageText,
+  type SentEvent,
+  type View,
+} from 'allium/http/client';
 import { scriptedModel } from 'allium/testing';
-import { afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { build } from '../scripts/build.mjs';
 import { startPostgres } from '../scripts/postgres.mjs';
 import { startRedis } from '../scripts/redis.mjs';
@@ -53,7 +60,8 @@ function newFolder(): string {
   return folder;
 }
 
-it.each(Object.keys(PLACES))('goes on by Last-Event-ID in another process, on %s', async (kind) => {
+/** A server in another process, and one here, that share a store. */
+async function twoServers(kind: string) {
   const name = await PLACES[kind]!();
   const child = fork(runner, [name], { execArgv: [] });
   ends.push(() => child.kill('SIGKILL'));
@@ -61,24 +69,53 @@ it.each(Object.keys(PLACES))('goes on by Last-Event-ID in another process, on %s
     child.once('message', (message) => resolve(message as number));
     child.once('exit', (code) => reject(new Error(`The runner ended with ${code}.`)));
   });
-  const there = alliumClient({ baseUrl: `http://127.0.0.1:${port}` });
-  const run = there.run('Hi');
-  const live = await all(run);
-  const sessionId = await run.sessionId;
-
   const store: Store & { close?: () => unknown } = await openStore(name);
   ends.push(() => store.close?.());
   const agent = new Agent({ model: scriptedModel([]), store });
-  const handler = serve({ agents: agent, authorize: 'none' });
-  const here = alliumClient({
-    baseUrl: 'http://x',
-    fetch: async (url, init) => handler(new Request(url as string, init)),
+  const handler = serve({ agents: agent, authorize: 'none', pollMs: [5, 20] });
+  return {
+    there: alliumClient({ baseUrl: `http://127.0.0.1:${port}` }),
+    here: alliumClient({
+      baseUrl: 'http://x',
+      fetch: async (url, init) => handler(new Request(url as string, init)),
+    }),
+  };
+}
+
+/** What is the same in every run of the same script. */
+const plain = ({ status, messages }: View) => ({ status, said: messages.map(messageText) });
+
+describe.each(Object.keys(PLACES))('on %s', (kind) => {
+  it('goes on by Last-Event-ID in another process', async () => {
+    const { there, here } = await twoServers(kind);
+    const run = there.run('Hi');
+    const live = await all(run);
+    const sessionId = await run.sessionId;
+    const whole = viewOf(live);
+    expect(whole.status).toBe('done');
+    expect(viewOf(await all(here.join(sessionId)))).toEqual(whole);
+    for (const [i, { id }] of live.entries()) {
+      const rest = await all(here.join(sessionId, { after: id }));
+      expect(viewOf(rest, viewOf(live.slice(0, i + 1))), `cut at ${id}`).toEqual(whole);
+    }
   });
-  const whole = viewOf(live);
-  expect(whole.status).toBe('done');
-  expect(viewOf(await all(here.join(sessionId)))).toEqual(whole);
-  for (const [i, { id }] of live.entries()) {
-    const rest = await all(here.join(sessionId, { after: id }));
-    expect(viewOf(rest, viewOf(live.slice(0, i + 1))), `cut at ${id}`).toEqual(whole);
-  }
+
+  it('goes on in both processes when its reader leaves at any event, while it runs', async () => {
+    const { there, here } = await twoServers(kind);
+    const live = await all(there.run('Hi'));
+    const whole = plain(viewOf(live));
+    for (let cut = 1; cut < live.length; cut++) {
+      const run = there.run('Hi');
+      const first: SentEvent[] = [];
+      for await (const one of run) if (first.push(one) === cut) break;
+      const sessionId = await run.sessionId;
+      const { id: after } = first.at(-1)!;
+      const joined = await Promise.all([here, there].map((client) => all(client.join(sessionId, { after }))));
+      for (const [i, rest] of joined.entries()) {
+        const told = [...first, ...rest];
+        expect(plain(viewOf(told)), `cut after ${cut}, reader ${i}`).toEqual(whole);
+        expect(new Set(told.map(({ id }) => id)).size, `ids, cut after ${cut}`).toBe(told.length);
+      }
+    }
+  });
 });

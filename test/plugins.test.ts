@@ -117,7 +117,7 @@ describe('a plugin that was just written', () => {
       for (const name of ['be-brief', 'Not A Name', '../up'])
         console.log((await scaffoldPlugin('plugins', name).catch((thrown) => thrown)).message);`);
     expect(again).toMatch(
-      /is there already\..*\n.*lower-case words with dashes.*\n.*lower-case words with dashes/,
+      /already exists\..*\n.*lower-case words with dashes.*\n.*lower-case words with dashes/,
     );
   });
 });

@@ -46,7 +46,7 @@ describe('a run that goes on under another list', () => {
   ])('is refused where it is not clear whose its state is: %s', async (_, after) => {
     await expect(calls([three()], after())).rejects.toMatchObject({
       code: 'PLAN_MISMATCH',
-      message: expect.stringContaining('Give each instance a `name` of its own'),
+      message: expect.stringContaining('Give each instance its own `name`'),
     });
     expect(await calls([three()], [three(), fifty()], { allowPlanChange: true })).toBe(3);
   });
@@ -204,7 +204,7 @@ describe.each([
         await expect(resumed(how, [[large(), small()], after])).rejects.toMatchObject({
           code: 'PLAN_MISMATCH',
           message: expect.stringMatching(
-            /"counting", "counting#2".*Give each instance a `name`.*allowPlanChange/,
+            /"counting", "counting#2".*Give each instance its own `name`.*allowPlanChange/,
           ),
         });
       }
