@@ -1,5 +1,5 @@
 // What a queue and workers cost and bring: `npm run build && node bench/fleet.mjs`. Needs `redis-server`; brings its Postgres.
-// Prints a table, and JSON as its last line. `--only overhead,scaling,takeover,fairness` runs a part of it.
+// Prints a table, and JSON as its last line. `--only overhead,live,scaling,takeover,fairness` runs a part of it.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -61,7 +61,7 @@ if (process.env.BENCH_FLEET) {
 
 async function main() {
   const { values } = parseArgs({
-    options: { only: { type: 'string', default: 'overhead,scaling,takeover,fairness' } },
+    options: { only: { type: 'string', default: 'overhead,live,scaling,takeover,fairness' } },
   });
   const wanted = values.only.split(',');
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
@@ -70,12 +70,15 @@ async function main() {
   const place = { url: redis.url, connectionString, store };
   const result = { load: Number(os.loadavg()[0].toFixed(1)), cores: os.availableParallelism() };
   try {
-    for (const [name, measure] of Object.entries({ overhead, scaling, takeover, fairness }))
+    for (const [name, measure] of Object.entries({ overhead, live, scaling, takeover, fairness }))
       if (wanted.includes(name)) {
         result[name] = await measure(place);
         console.log(name, result[name]);
       }
     console.log(JSON.stringify(result));
+  } catch (error) {
+    console.error(error);
+    process.exitCode = 1;
   } finally {
     await store.close();
     await Promise.allSettled([redis.stop(), postgres.stop()]);
@@ -117,6 +120,65 @@ async function overhead({ url, store }) {
     queueAndJournalP50Ms: round(queued),
     addedP50Ms: round(queued - bare),
     queueAloneP50Ms: round(queued - journal),
+  };
+}
+
+/**
+ * What a piece of a streamed answer costs a worker: CPU of this process, which runs worker and reader, for an answer of 5,000
+ * pieces that come 50 at a time. Alone, through the queue, and with somebody who follows.
+ */
+async function live({ url, store }) {
+  const PIECES = 5000;
+  const model = {
+    provider: 'bench',
+    id: 'pieces',
+    async *stream() {
+      for (let i = 0; i < PIECES; i++) {
+        if (i % 50 === 0) await sleep(1);
+        yield { type: 'text', text: 'word ' };
+      }
+      yield { type: 'finish', reason: 'stop', usage: { inputTokens: 1, outputTokens: PIECES } };
+    },
+  };
+  const agent = new Agent({ name: 'bench', model });
+  const shared = { connection: url, prefix: 'live', store };
+  const queue = createQueue(shared);
+  const worker = createWorker({ ...shared, agents: { bench: agent }, drainOn: [] });
+  const client = new Redis(url);
+  await worker.ready();
+  let pieces = 0;
+  const send = async (i) => queue.enqueue('bench', 'Go.', { sessionId: `live-${i}` });
+  const ways = {
+    alone: () => agent.run('Go.'),
+    unfollowed: async (i) => queue.finished((await send(`u${i}`)).runId),
+    followed: async (i) => {
+      const { sessionId } = await send(`f${i}`);
+      for await (const { event } of queue.join(sessionId)) if (event.type === 'message_update') pieces++;
+    },
+  };
+  const cpu = Object.fromEntries(Object.keys(ways).map((way) => [way, []]));
+  const commands = Object.fromEntries(Object.keys(ways).map((way) => [way, []]));
+  for (let i = 0; i < 12; i++)
+    for (const [way, run] of Object.entries(ways)) {
+      const before = await statsOf(client);
+      const began = process.cpuUsage();
+      await run(i);
+      const { user, system } = process.cpuUsage(began);
+      if (i < 2) continue;
+      cpu[way].push((user + system) / PIECES);
+      commands[way].push((await statsOf(client)).commands - before.commands);
+    }
+  await worker.close();
+  await queue.close();
+  client.disconnect();
+  const [alone, unfollowed, followed] = Object.values(cpu).map((list) => at(list, 0.5));
+  return {
+    aloneUsPerPiece: round(alone),
+    addedUnfollowedUs: round(unfollowed - alone),
+    addedFollowedUs: round(followed - alone),
+    redisCommandsUnfollowed: at(commands.unfollowed, 0.5),
+    redisCommandsFollowed: at(commands.followed, 0.5),
+    piecesRead: Math.round(pieces / 12),
   };
 }
 

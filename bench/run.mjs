@@ -7,7 +7,7 @@ import { missingLines, outcomeText, verdictLine, writeResults } from './lib/repo
 import { installPeers, isAlliumBuilt } from './lib/setup.mjs';
 
 const SCENARIOS = [
-  ...['turns', 'layers', 'deltas', 'concurrent', 'tools', 'import', 'slow-consumer', 'observer'],
+  ...['turns', 'layers', 'deltas', 'concurrent', 'tools', 'import', 'slow-consumer', 'observer', 'trace'],
   ...['stores', 'box', 'adapter', 'context', 'http', 'mcp', 'cli'],
 ];
 

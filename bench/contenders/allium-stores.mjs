@@ -50,6 +50,29 @@ export async function bytes({ turns, total, store: kind }) {
   return { bytesPerTurn: (bytesIn(folder) - empty) / total, jsonPerTurn: json / total };
 }
 
+/** Milliseconds to open a session of `turns` through a new handle, and to read its messages through another. */
+export async function opening({ turns, store: kind }) {
+  const folder = ownFolder();
+  const store = STORES[kind](folder);
+  await agentFor(callingModel(turns), turns, { store }).session('long').run('go');
+  const timed = async (ask) => {
+    const times = [];
+    for (let i = 0; i < OPENINGS; i++) {
+      const agent = agentFor(callingModel(1), 1, { store: kind === 'memory' ? store : STORES[kind](folder) });
+      const start = performance.now();
+      await ask(agent.session('long'));
+      times.push(performance.now() - start);
+    }
+    return times.sort((a, b) => a - b)[OPENINGS >> 1];
+  };
+  return {
+    openMs: await timed((session) => session.pending()),
+    messagesMs: await timed((session) => session.messages()),
+  };
+}
+
+const OPENINGS = 5;
+
 /** Moves what SQLite has in its write-ahead log into the database, where it counts once. */
 function settle(kind, folder) {
   if (kind !== 'sqlite') return;

@@ -44,7 +44,7 @@ export async function run({ settings, progress }) {
         : medianOfMany(taken.get(name).map((ms, round) => ms / taken.get(BARE)[round]));
     return {
       title: 'Command line',
-      about: `Wall time of a fresh process, ${rounds} times each, in turns. \`allium run\` has the config that \`allium init --yes\` writes: the offline model, a tool from a file, sessions in files, \`max-turns\` and \`retry\`. Ratios are medians of those within a round; spreads are the 95 % interval of the median.`,
+      about: `Wall time of a fresh process, ${rounds} times each, in turns. \`allium run\` has the config that \`allium init --yes\` writes: the offline model, a tool from a file, sessions in SQLite, \`max-turns\` and \`retry\`. Ratios are medians of those within a round; spreads are the 95 % interval of the median.`,
       sections: [{ results, unit: 'ms' }],
       checks: [
         atMost('`allium --version`, to `node -e 0`', against('allium --version'), 1.5, '×'),

@@ -9,8 +9,8 @@ const RAW = 'raw writeSync';
 const REOPENED = 'raw appendFileSync';
 const INSERTED = 'raw SQLite insert';
 const STORES = [
-  { label: 'file store', store: 'file', limit: 2 },
-  { label: 'SQLite store', store: 'sqlite', limit: 3 },
+  { label: 'file store', store: 'file', limit: 1.8, bytes: 500 },
+  { label: 'SQLite store', store: 'sqlite', limit: 3, inserts: 1.6 },
 ];
 
 export async function run({ settings, progress }) {
@@ -40,13 +40,26 @@ export async function run({ settings, progress }) {
     1,
     progress,
   );
+  const opened = await probe(
+    ['memory', 'file', 'sqlite'].flatMap((store) =>
+      OPENED.map((turns) => ({
+        label: openedLabel(store, turns),
+        contender: 'allium-stores',
+        job: 'opening',
+        probe: { turns, store },
+      })),
+    ),
+    settings.quick ? 1 : 3,
+    progress,
+  );
   return {
     title: 'Stores',
     about:
-      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message, or as one row per turn in an SQLite database, a transaction each. Nobody waits for the disk. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages.',
+      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message, or as one row per turn in an SQLite database, a transaction each. Nobody waits for the disk. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages. "Opened" is `session.pending()` of a session of that length through a new handle, and `messages` is `session.messages()`, the median of five.',
     sections: [
       { results: timed, unit: 'µs per turn', variant: 'turns', baseline: RAW },
       { results: weighed, unit: 'bytes', variant: 'per turn' },
+      { results: opened, unit: 'ms', variant: 'asked' },
     ],
     checks: [
       ...STORES.flatMap((store) => [
@@ -54,6 +67,16 @@ export async function run({ settings, progress }) {
         ...bytesChecks(weighed, store, lengths),
       ]),
       ...lengths.map((turns) => floor(timed, turns)),
+      ...['memory', 'file', 'sqlite'].flatMap((store) =>
+        OPENED.map((turns) =>
+          atMost(
+            `${openedLabel(store, turns)}, opened`,
+            cell(opened, openedLabel(store, turns), 'openMs'),
+            40,
+            'ms',
+          ),
+        ),
+      ),
     ],
   };
 }
@@ -63,6 +86,9 @@ function floor(timed, turns) {
   const [row, line] = [INSERTED, RAW].map((label) => cell(timed, label, String(turns)));
   return reported(`${INSERTED} to ${RAW}, ${turns} turns`, row && line && ratio(row, line), '×');
 }
+
+const OPENED = [100, 10_000];
+const openedLabel = (store, turns) => `${store}, a session of ${turns} turns`;
 
 const bytesLabel = (label, turns) => `${label}, ${turns} turns`;
 
@@ -75,7 +101,7 @@ function bytesRows({ label, store }, lengths) {
   }));
 }
 
-function timeChecks(timed, { label, limit }, lengths) {
+function timeChecks(timed, { label, limit, inserts }, lengths) {
   const of = (row, turns) => cell(timed, row, String(turns));
   const persistence = (turns) => {
     const [stored, remembered] = [of(label, turns), of('memory store', turns)];
@@ -94,6 +120,16 @@ function timeChecks(timed, { label, limit }, lengths) {
         '×',
       ),
     ),
+    ...(inserts === undefined
+      ? []
+      : lengths.map((turns) =>
+          atMost(
+            `${label}, persistence to ${INSERTED}, ${turns} turns`,
+            to(persistence(turns), turns, INSERTED),
+            inserts,
+            '×',
+          ),
+        )),
     ...lengths.flatMap((turns) => [
       reported(
         `${label}, persistence to ${REOPENED}, ${turns} turns`,
@@ -112,7 +148,7 @@ function timeChecks(timed, { label, limit }, lengths) {
   ];
 }
 
-function bytesChecks(weighed, { label }, lengths) {
+function bytesChecks(weighed, { label, bytes }, lengths) {
   const of = (turns, name) => cell(weighed, bytesLabel(label, turns), name);
   const toJson = (turns) => {
     const [stored, json] = ['bytesPerTurn', 'jsonPerTurn'].map((name) => of(turns, name));
@@ -123,6 +159,11 @@ function bytesChecks(weighed, { label }, lengths) {
     ...lengths.map((turns) =>
       atMost(`${label}, bytes to the JSON of the messages, ${turns} turns`, toJson(turns), 2, '×'),
     ),
+    ...(bytes === undefined
+      ? []
+      : lengths.map((turns) =>
+          atMost(`${label}, bytes per turn, ${turns} turns`, of(turns, 'bytesPerTurn'), bytes, 'B'),
+        )),
     // To their JSON, since a long session has longer ids in it.
     atMost(
       `${label}, bytes to that JSON, ${LONG} turns to ${SHORT}`,

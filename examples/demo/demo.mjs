@@ -31,7 +31,7 @@ heading('The plan');
 print(io, `from ${here(loaded.file)}\n`);
 print(io, String(agent.explain()));
 
-const ON_ITS_OWN = approveAll('automatically: there is no terminal to ask on');
+const ON_ITS_OWN = approveAll('automatically: there is no terminal to ask in');
 /**
  * Who answers for a call that was decided before, by its hash: the same call is not asked about twice.
  * @type {Map<string, import('@allium/cli').Answerer>}
