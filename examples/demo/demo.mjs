@@ -66,6 +66,7 @@ print(
 
   npx allium trace ${config}
   npx allium sessions ${config}
+  npx allium studio ${config}
   npx allium chat ${config}
 
 The agent is ${here(loaded.file)}. Its guard "pii" is one of @allium/guardrails.
