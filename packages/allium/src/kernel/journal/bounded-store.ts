@@ -204,7 +204,9 @@ export class BoundedStore implements Store {
 
 const thrown = new WeakSet<object>();
 
-/** Notes that a store threw it: it goes through handlers, layers and parents of sub-agents, and they have not failed. */
+/**
+ * Marks an error as the store's: it passes handlers, layers and parents of sub-agents, and none of them has failed.
+ */
 function noted(error: unknown): unknown {
   if (typeof error === 'object' && error !== null) thrown.add(error);
   return error;

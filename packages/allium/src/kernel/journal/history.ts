@@ -15,7 +15,7 @@ export class History {
   private shared: View | undefined = undefined;
   private sent: View | undefined = undefined;
 
-  /** `before`: messages that were not read, and the last of them. Only `length` and `last` know of those. */
+  /** `before`: the messages that were not read. Only `length` and `last` count them. */
   constructor(
     private readonly before: { readonly length: number; readonly last: LastMessage } | undefined = undefined,
   ) {}

@@ -68,7 +68,7 @@ export interface OpenRun extends CellHolder {
   requests: Map<string, PendingRequest>;
   /** Answers and verdicts about the calls of the open batch. */
   decided: Decided | undefined;
-  /** What was recorded of it, if it is traced. */
+  /** Its trace so far, if it is traced. */
   readonly trace: (EntryBody & { readonly type: 'trace' })[];
 }
 

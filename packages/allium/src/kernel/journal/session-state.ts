@@ -25,7 +25,7 @@ export class SessionState implements CellHolder {
   /** How many reads of the journal into this state are in progress. */
   reading = 0;
   tenant: string | undefined;
-  /** Without what came before the snapshot that the state was read from, until `readHistory` reads it. */
+  /** Lacks the messages before the snapshot it was read from, until `readHistory` reads them. */
   history = new History();
   /** The last entry that a snapshot is known to cover, and how many more are written before the next one. */
   snapshotAt = 0;
@@ -45,7 +45,7 @@ export class SessionState implements CellHolder {
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
   toolCalls = 0;
-  /** Used by the runs that have ended. */
+  /** What the runs that have ended used. */
   readonly usage = new UsageTotal();
   costUsd: number | undefined = 0;
 
@@ -214,7 +214,7 @@ export class SessionState implements CellHolder {
     if (run.requests.size > 0) run.requests.clear();
   }
 
-  /** Usage may have no tokens: some calls don't tell what they used. */
+  /** Usage may have no tokens: some calls don't report what they used. */
   private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
     if (usage === NO_USAGE) return;
     run.usage.add(usage);

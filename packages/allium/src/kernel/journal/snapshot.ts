@@ -1,6 +1,6 @@
 /**
- * Snapshots: what a session has come to, without its messages, so that opening it doesn't mean reading all of its journal.
- * They can be left out: if one can't be used, everything is read.
+ * Snapshots: the state of a session without its messages, so that opening it doesn't mean reading its whole journal.
+ * They are optional: if one can't be used, everything is read.
  */
 
 import { isRecord } from '../lib/errors.js';
@@ -12,15 +12,18 @@ import { History } from './history.js';
 import { newRun, type OpenRun } from './journaled-run.js';
 import { FEWEST_BETWEEN, type SessionState } from './session-state.js';
 
-/** Raise it if what is kept changes: snapshots of other versions aren't used. */
+/** Raise it when the contents change: snapshots of other versions aren't used. */
 const VERSION = 1;
 
-/** A snapshot may be as long as so many entries are, so that all of them together stay a tenth of the journal or less. */
+/**
+ * Limits a snapshot to the length of so many entries, so that all of them together stay a tenth of the journal or
+ * less.
+ */
 const CHARACTERS_PER_ENTRY = 25;
 
 /**
- * A snapshot of the state at entry `seq`, which is `last`, if it is time for one. There is none while calls are open or a traced run is: they end soon, and what
- * belongs to them is not worth keeping twice.
+ * A snapshot of the state at entry `seq`, which is `last`, if it is time for one. None is taken while calls are open
+ * or a traced run is under way: they end soon, and their data isn't worth storing twice.
  */
 export function dueSnapshot(
   state: SessionState,
@@ -56,7 +59,7 @@ export function restore(state: SessionState, snapshot: Snapshot): boolean {
   return true;
 }
 
-/** Empty for values that are nested too deep for it: only a store that keeps them in memory takes those. */
+/** Empty for values that are nested too deep: only a store in memory takes those. */
 function textOf(value: Kept): string {
   try {
     return JSON.stringify(value);

@@ -55,12 +55,12 @@ export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClo
   });
 }
 
-/** The same with fractions of a millisecond, if the clock is the system's: for what takes less than one. */
+/** Like `monotonic`, with fractions of a millisecond if it is the system clock: for work that takes less than one. */
 export function precise(clock: Clock): number {
   return clock === systemClock ? performance.now() : monotonic(clock);
 }
 
-/** To microseconds. */
+/** Rounds to whole microseconds. */
 export function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }

@@ -35,16 +35,16 @@ export const ERROR_CODES = {
   NOTHING_TO_CONTINUE:
     'The history ends with an answer, and no message waits, so `continue()` has nothing to do.',
   RUN_OPEN: 'A run of the session has not ended. Resume it or cancel it first.',
-  MESSAGE_UNKNOWN: 'A message is named that is not in the history of the session.',
+  MESSAGE_UNKNOWN: 'The history of the session has no message with this id.',
   CALLS_UNANSWERED:
-    'A history was to end between tool calls and their results. The message names the nearest points where it can.',
+    'A history cannot end between tool calls and their results. The message names the nearest points where it can.',
   NO_COMPACTION: 'No middleware of the agent can do what `session.compact()` asks for.',
   SESSION_CONFLICT: 'Another runner appended to the session meanwhile. Nothing was written.',
   SESSION_UNKNOWN:
     'The session does not exist, or its last run has ended: there is nothing to resume. The message says which.',
   SESSION_CORRUPT: 'The journal of a session holds something this code cannot read.',
   STORE_FAILED:
-    'A store threw, wrote only part of a record, as on a full disk (it does not count), or returned something invalid.',
+    'A store threw, returned something invalid, or wrote only part of a record, as on a full disk (that part is ignored).',
   STORE_TIMEOUT:
     'A store did not answer in time. The operation may still complete; the session can be resumed.',
   TENANT_MISMATCH: 'The session belongs to another tenant.',
@@ -53,7 +53,7 @@ export const ERROR_CODES = {
   REQUEST_UNKNOWN: 'An answer names a question that is not open: never asked, already answered or lapsed.',
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
   DECISION_NOT_ALLOWED:
-    'An answer is of a type that the question does not take, or is to be remembered where it may not be.',
+    'The question does not take an answer of this type, or its answer may not be remembered.',
   FALLBACK_EXHAUSTED:
     'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
   MODEL_TIMEOUT: 'A model did not answer in time, or stopped sending.',
@@ -67,12 +67,12 @@ export const ERROR_CODES = {
   MISSING_API_KEY: 'A model named by a string needs a key, and the environment variable for it is not set.',
   MISSING_BASE_URL: 'A model named by a string needs the address of its server.',
   SCRIPT_EXHAUSTED: 'A scripted model was called more often than its script has steps.',
-  UNKNOWN_NAME: 'A middleware, model, store or tool is named that is neither registered nor installed.',
+  UNKNOWN_NAME: 'No middleware, model, store or tool of this name is registered or installed.',
   CONFIG_NOT_FOUND: 'There is no config file here or in a folder above.',
-  CONFIG_INVALID: 'A config file cannot be read, or holds something it cannot hold.',
+  CONFIG_INVALID: 'A config file cannot be read, or something in it is wrong.',
   CONFIG_UNTRUSTED: 'The config file that was found in a folder above belongs to somebody else.',
   CONFIG_VARIABLE: 'A config file names an environment variable that is not set and has no default.',
-  PLUGIN_INVALID: 'An installed plugin is not what its package says, or is no plugin.',
+  PLUGIN_INVALID: 'An installed package is not a plugin, or not the kind of plugin it says it is.',
   MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
 } as const;
 
@@ -129,7 +129,7 @@ function readOr<T>(otherwise: T, read: () => T): T {
 }
 
 /**
- * Makes the `INVALID_OPTION` error of a wrong option: what it is called, what it takes, what it was given.
+ * Makes the `INVALID_OPTION` error for a wrong option: its name, what it takes, what it was given.
  *
  * @example
  * if (!(ratio > 0)) throw invalidOption('ratio', 'a number above 0', ratio);
@@ -151,7 +151,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The same, without maps, dates and signals: those hold nothing under a name and would pass for empty options. */
+/** Like `isRecord`, but without maps, dates and signals: they have no keys and would pass for empty options. */
 export function isOptions(value: unknown): boolean {
   return (
     isRecord(value) && (Object.keys(value).length > 0 || Object.prototype.toString.call(value) === PLAIN)
@@ -201,7 +201,7 @@ export interface Attribution {
   readonly handling?: unknown;
 }
 
-/** With the run it was noted in, because another run may raise the same object again. */
+/** By error, with the run that noted it: another run may raise the same object again. */
 const attributions = new WeakMap<object, { readonly by: Attribution; readonly runId: string | undefined }>();
 
 /** A thrown value that is not an object, and who raised it. Nothing can be recorded beside such a value. */
@@ -210,7 +210,7 @@ export interface Raised {
   readonly by: Attribution;
 }
 
-/** Where such a value is noted instead: the run, or a context of it. */
+/** Where the attribution of such a value is kept: the run, or one of its contexts. */
 export interface Raiser {
   readonly runId: string;
   _raised(value: unknown, by: Attribution): void;
@@ -296,7 +296,7 @@ export function errorKind(error: unknown): string {
 
 /** Is it a promise, or something else with `then()`? */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  // Nearly all that are thenable are promises, and asking objects of every kind for `then` is slow.
+  // Nearly all thenables are promises, and asking all kinds of objects for `then` is slow.
   if (value instanceof Promise) return true;
   return (
     typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'

@@ -84,7 +84,7 @@ export class Hash {
     return this;
   }
 
-  /** As its digits. */
+  /** Adds a number as its digits. */
   number(value: number): this {
     return this.text(`${value}`);
   }
@@ -100,7 +100,7 @@ export class Hash {
     return this;
   }
 
-  /** Also shifts, or the upper bits of a word would never reach the lower ones. */
+  /** Shifts after multiplying, or the upper bits of a word would never reach the lower ones. */
   private word(word: number): void {
     const a = Math.imul(this.a ^ word, 2654435761);
     const b = Math.imul(this.b ^ word, 1597334677);

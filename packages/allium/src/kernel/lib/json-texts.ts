@@ -54,16 +54,16 @@ export function textsOfValue(value: unknown): Gathered {
 /** A list or object that is being walked, and its copy so far. */
 interface Frame {
   readonly items: readonly unknown[];
-  /** Of an object. */
+  /** The keys of an object; undefined for a list. */
   readonly keys: readonly string[] | undefined;
   readonly list: unknown[];
   readonly object: Map<string, unknown>;
   at: number;
-  /** The current key of the next item. */
+  /** The new key of the current item. */
   key: string;
-  /** Of an object in a list that is a block of text: what it shares with the others there. */
+  /** For a text block in a list: a token it shares with the other text blocks there. */
   readonly block: object | undefined;
-  /** Of a list: what its blocks share, by their type. */
+  /** For a list: the tokens of its blocks, by their type. */
   readonly blocks: Record<string, object>;
 }
 

@@ -179,12 +179,12 @@ export class Wait<T, R = T> implements Listener {
     this.fail(reason);
   }
 
-  /** What it settles with. */
+  /** What it resolves with. */
   protected made(value: T): R | PromiseLike<R> {
     return value as never;
   }
 
-  /** What it is rejected with. */
+  /** What it rejects with. */
   protected failed(error: unknown): unknown {
     return error;
   }

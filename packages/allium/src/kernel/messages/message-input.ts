@@ -140,7 +140,7 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
   return lackOfContent(role, content, ['id']) ?? lackOfJson(message as Message);
 }
 
-/** The same for what can't be journaled, field by field. */
+/** The same for fields that can't be journaled. */
 export function lackOfJson(message: Pick<Message, 'content'>): string | undefined {
   for (const owner of [message, ...message.content])
     for (const [field, value] of Object.entries(owner))

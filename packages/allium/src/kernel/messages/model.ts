@@ -131,7 +131,7 @@ export interface Model {
   readonly price?: Price;
   /** False for a model that cannot follow `settings.responseSchema`: `structuredOutput` then asks through a tool. */
   readonly jsonMode?: boolean;
-  /** Tokens that a request and its answer may have together, for middleware that go by a part of it. */
+  /** Tokens that a request and its answer may have together. Some middleware act at a share of it. */
   readonly contextWindow?: number;
   stream(
     request: ModelRequest,

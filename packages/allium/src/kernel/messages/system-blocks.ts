@@ -14,8 +14,8 @@ export interface SystemBlock {
 }
 
 /**
- * Where a block ends in the system prompt. Not its text: what a guard or a middleware changes there is changed
- * everywhere, and the block is then no longer told apart.
+ * Where a block ends in the system prompt. It doesn't hold the text, so guards and middleware only have to change it
+ * in one place. A block that was changed is no longer told apart.
  */
 export interface SystemMark {
   readonly chars: number;
@@ -56,8 +56,8 @@ export function joinedBlocks(blocks: readonly (string | SystemBlock)[]): {
 }
 
 /**
- * The system prompt of a request, block by block, for providers that take several. What was added behind the blocks is
- * one more; from the first block that was changed, the rest is one. The last has `systemMetadata` as well.
+ * The system prompt of a request, block by block, for providers that take several. Text added after the blocks is one
+ * more block. From the first changed block on, everything is one block. The last block also gets `systemMetadata`.
  */
 export function systemBlocksOf({
   systemPrompt,
@@ -80,7 +80,7 @@ export function systemBlocksOf({
   return blocks;
 }
 
-/** What the block says itself goes first. */
+/** The block's own metadata wins. */
 function both(own: Metadata | undefined, all: Metadata): Metadata {
   if (!own) return all;
   const provider = { ...(all.provider as object | undefined), ...(own.provider as object | undefined) };

@@ -13,8 +13,8 @@ interface Promising<Result = any> {
 }
 
 /**
- * The result of a tool that has an `output` schema, made of what `execute` returned. The value that passed is also in
- * `details`. Of a `toolResult()` the details are checked, unless it says that the call failed.
+ * Makes the result of a tool with an `output` schema from what `execute` returned. The value that passed the schema
+ * also goes into `details`. If it is a `toolResult()`, its details are checked, unless it is an error.
  */
 export function checkedResult(tool: Promising, returned: unknown): ToolResult | Promise<ToolResult> {
   const made = isMadeResult(returned) ? returned : undefined;

@@ -36,7 +36,9 @@ export function coercedByZod(
 
 const MARK = 'x-unshown';
 
-/** arktype shows a model a field that takes anything in the place of what JSON does not have. Throws for such a field. */
+/**
+ * For a type that JSON lacks, arktype would show the model a field that accepts anything. Throws for such a field.
+ */
 export function shownByArktype(convert: (libraryOptions: Record<string, unknown>) => object): object {
   const marked = (what: unknown): object => ({ [MARK]: what });
   const fallback = {
@@ -64,7 +66,7 @@ function markIn(
   return undefined;
 }
 
-/** The error of a field. `how` converts in the words of its library. */
+/** The error message about a field. `how`: how to convert with its library. */
 export function unshown(
   field: string,
   message: string,

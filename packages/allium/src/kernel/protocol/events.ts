@@ -99,8 +99,8 @@ export type Observer =
   | {
       readonly name?: string;
       /**
-       * Told of the last result of a turn just before it is written instead of after it, so that a run that nobody else
-       * watches needn't wait for the store. @default false
+       * Gets the last result of a turn just before it is written, not after. A run that nobody else watches then
+       * doesn't have to wait for the store. @default false
        */
       readonly early?: boolean;
       onEvent(event: AgentEvent): void | Promise<void>;

@@ -20,25 +20,26 @@ export interface QueueModes {
 export interface RunOptions {
   /** More middleware for this run: inside the agent's for layers and after them for rules. */
   readonly middleware?: MiddlewareList;
-  /** Told of this run, beside the agent's. */
+  /** Observers of this run, in addition to the agent's. */
   readonly observers?: readonly Observer[];
   /** Aborts the run: it rejects with `ABORTED`, and everything inside it is cancelled. */
   readonly signal?: AbortSignal;
-  /** Override the agent's, one by one. */
+  /** Limits of this run. Each one replaces the agent's. */
   readonly limits?: Limits;
-  /** Instead of the session's or the agent's, for this run only. */
+  /** The tenant of this run only, instead of the session's or the agent's. */
   readonly tenant?: string;
-  /** Override the agent's, one by one. A resume that should keep them gives them again. */
+  /** How queued messages are taken in. Each mode replaces the agent's. A resume has to pass them again. */
   readonly queue?: QueueModes;
   /**
-   * The id of the run, which no run of the session has had. A resume goes on with that run only. @default random
+   * The id of the run. No other run of the session may have it. A resume continues only the run with this id.
+   * @default random
    */
   readonly runId?: string;
   /** `changes`: records who changed what, in `result.trace` and with the journal. @default that of the agent */
   readonly trace?: TraceMode;
-  /** For hooks: `ctx.runMetadata`. JSON. */
+  /** Data for hooks: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
-  /** Instead of the agent's. */
+  /** Answers questions, instead of the agent's handler. */
   readonly onRequest?: RequestHandler;
   /** Makes this run a child: it shares the parent's budgets, abort and tenant. */
   readonly parent?: Context;
@@ -49,6 +50,6 @@ export interface RunOptions {
 export interface ResumeOptions extends RunOptions {
   /** Answers to pending requests, by request id. */
   readonly answers?: Readonly<Record<string, Decision>>;
-  /** Go on although a middleware of the run is missing now. */
+  /** Resumes even if a middleware of the run is missing now. */
   readonly allowPlanChange?: boolean;
 }

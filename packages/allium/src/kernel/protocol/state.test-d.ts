@@ -32,7 +32,7 @@ expectTypeOf(defineState<Record<string, unknown>>({ name: 'f', scope: 'run', ini
   StateCell<Record<string, unknown>>
 >();
 
-// What it cannot is a compile error, wherever it stands.
+// Anything JSON can't hold is a compile error, wherever it stands.
 declare const date: Date;
 // @ts-expect-error: a Date
 defineState<{ at: Date }>({ name: 'g', scope: 'run', initial: { at: date } });
@@ -64,7 +64,7 @@ expectTypeOf(defineState({ name: 'o', scope: 'call', initial: new Map<string, Da
   StateCell<Map<string, Date>>
 >();
 
-// So are live cells of a run; what they hold first is a value, or made for each run.
+// Live cells of a run hold anything, too. Their first value is given, or made for each run.
 expectTypeOf(
   defineState({ name: 'p', scope: 'run', durable: false, create: () => new Map<string, Date>() }),
 ).toEqualTypeOf<StateCell<Map<string, Date>>>();
@@ -74,7 +74,7 @@ expectTypeOf(
 // @ts-expect-error: nothing outlives a run without a journal
 defineState({ name: 'r', scope: 'session', durable: false, initial: 0 });
 
-// A cache asks for the key of what it stands around.
+// A cache makes the key of the call it surrounds.
 declare const ctx: ModelContext;
 expectTypeOf(requestKey(ctx)).toEqualTypeOf<string>();
 // @ts-expect-error: a key without a model

@@ -118,7 +118,7 @@ export type EntryBody =
       /** Ids of allowances that somebody revoked. */
       readonly revoked?: readonly string[];
     }
-  /** Who did what in the run, if it is traced, and the totals of each part of it. It changes nothing about the session. */
+  /** If the run is traced: who did what, and the totals of each hook. It changes nothing about the session. */
   | {
       readonly type: 'trace';
       readonly runId: string;
@@ -284,7 +284,7 @@ export interface ListOptions {
   readonly cursor?: string;
 }
 
-/** What a session has come to at entry `seq`. Only the kernel reads the text. */
+/** The state of a session at entry `seq`. Only the kernel reads the text. */
 export interface Snapshot {
   readonly seq: number;
   readonly state: string;

@@ -82,7 +82,7 @@ const narrowing: Middleware = {
 };
 expectTypeOf(narrowing).toExtend<Middleware>();
 
-// What `output` says holds for what `execute` returns, and for what is read from the result.
+// `output` types what `execute` returns, and what is read from the result.
 const typed = tool({
   name: 'typed',
   description: '',

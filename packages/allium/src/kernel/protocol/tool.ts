@@ -31,9 +31,9 @@ export interface ToolOptions<Input, Output, Result = any> {
    */
   execute(args: Output, ctx: ToolContext<Output>): unknown;
   /**
-   * Any Standard Schema of what `execute` returns. The value that passes is the result, and stands in its `details`
-   * too: read it with `toolOutput()`. One that does not fit is an error result. A raw JSON Schema goes through
-   * `allium/json-schema`.
+   * Any Standard Schema of what `execute` returns. The value that passes becomes the result and is also in its
+   * `details`; read it with `toolOutput()`. A value that doesn't fit becomes an error result. A raw JSON Schema goes
+   * through `allium/json-schema`.
    */
   readonly output?: StandardSchema<any, Result> | undefined;
   /** Makes the JSON Schema for the model if the schema doesn't provide one. */
@@ -60,7 +60,7 @@ type Returns<Schema extends OutputSchema> =
 
 type ResultOf<Schema extends OutputSchema> = Schema extends StandardSchema<any, infer Result> ? Result : any;
 
-/** The same, with what is known of `output`. */
+/** Tool options whose `execute` returns what `output` accepts. */
 type TypedOptions<Input, Output, Schema extends OutputSchema> = Omit<
   ToolOptions<Input, Output>,
   'execute' | 'output'

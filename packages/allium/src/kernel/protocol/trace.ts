@@ -11,7 +11,9 @@ export const TRACE_VERSION = 1;
 /** `changes`: every hook and layer that changed something leaves a record. */
 export type TraceMode = 'off' | 'changes';
 
-/** What was done. `called`: a model or tool was called; `noted`: somebody said something about itself. */
+/**
+ * What was done. `called`: a model or tool was called; `noted`: a middleware reported something with `ctx.note()`.
+ */
 export type TraceAct =
   | 'allowed'
   | 'rewrote'
@@ -31,12 +33,12 @@ export interface TraceRecord {
   readonly n: number;
   /** When it began, in milliseconds since 1970. */
   readonly at: number;
-  /** How long it took, in milliseconds. Own time: without what ran inside `next()`. */
+  /** How long it took, in milliseconds, without what ran inside `next()`. */
   readonly ms: number;
   readonly turn: number;
-  /** The name of the middleware; `model`, `tool`, `human` or `kernel` where it was none. */
+  /** The name of the middleware, or `model`, `tool`, `human` or `kernel`. */
   readonly by: string;
-  /** The hook: `wrapModel`, `guard`, …; `stream` of a model, `execute` of a tool. */
+  /** The hook: `wrapModel`, `guard`, …; `stream` for a model, `execute` for a tool. */
   readonly hook: string;
   readonly seam?: Seam;
   readonly did: TraceAct;
@@ -52,7 +54,7 @@ export interface TraceRecord {
   readonly changes?: TraceChanges;
   readonly verdict?: GuardVerdict;
   readonly error?: TracedError;
-  /** A model call: what was sent. Parts that are absent are those of the model call recorded before it. */
+  /** A model call: what was sent. A part that is absent is the same as in the model call recorded before. */
   readonly sent?: SentRequest;
   /** A model call: the middleware that made it with `ctx.generate()`. */
   readonly caller?: string;
@@ -88,11 +90,12 @@ export interface ValueChange {
 }
 
 /**
- * A list of messages, written against lists that the reader has: ranges `[from, to)` of the history or of the list of
- * record `of`, and messages by key. `added` holds each message once in a run, where its key is first used.
+ * A list of messages, stored as its difference from lists the reader already has: ranges `[from, to)` of the history
+ * or of the list of record `of`, and messages by key. `added` holds each message once per run, where its key is first
+ * used.
  */
 export interface TracedMessages {
-  /** The record whose list the ranges in `of` mean; 0 is the history. */
+  /** The record whose list `of` ranges refer to; 0 is the history. */
   readonly of: number;
   /** The record that made the list this step was given; 0 is the history. */
   readonly given: number;
@@ -104,7 +107,10 @@ export interface TracedMessages {
   readonly added?: Readonly<Record<string, Message>>;
 }
 
-/** A text, written against that of record `of`; 0 is the agent's. `text` replaces what is between `start` and `end`. */
+/**
+ * A text, stored as its difference from that of record `of` (0: the agent's). `text` replaces what is between `start`
+ * and `end`.
+ */
 export interface TracedText {
   readonly of: number;
   readonly given: number;
@@ -114,17 +120,17 @@ export interface TracedText {
 }
 
 export interface SentRequest {
-  /** How many messages of the history it is about. */
+  /** How many messages the history had. */
   readonly history: number;
   readonly messages?: TracedMessages;
   readonly systemPrompt?: TracedText;
-  /** Names of the tools; `specs` holds those that no earlier call of the run was given. */
+  /** Names of the tools; `specs` holds those that no earlier call of the run had. */
   readonly tools?: { readonly names: readonly string[]; readonly specs?: readonly ToolSpec[] };
   readonly model?: string;
   readonly settings?: ModelSettings;
 }
 
-/** What was thrown, without what guards remove. The model never reads the stack. */
+/** What was thrown, after the guards. The model never reads the stack. */
 export interface TracedError {
   readonly name: string;
   readonly message?: string;
@@ -151,7 +157,7 @@ export interface RunTrace {
   requestAt(n: number): TracedRequest;
   /** The story of one message, from the history to the wire to the answer, in plain words. */
   explain(messageId: string): string;
-  /** The trace of a sub-agent, or of one of its own, by the id of its session. */
+  /** The trace of a sub-agent, at any depth, by the id of its session. */
   of(agentId: string): RunTrace | undefined;
 }
 
@@ -173,7 +179,7 @@ export interface TracedRequest {
 
 export interface TracedMessage {
   readonly message: Message;
-  /** The message of the history that it stands for, if it isn't that very one. */
+  /** The message of the history it stands for, if it isn't the same. */
   readonly original?: Message;
   /** Who put it in or rewrote it. */
   readonly by?: string;
