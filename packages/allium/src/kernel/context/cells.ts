@@ -58,7 +58,7 @@ export class Overlay implements StateAccess {
     return new Overlay(this.seenAs((cell) => this.value(cell, count, false)));
   }
 
-  /** Its base with other values. */
+  /** Its base, with `get` replaced. */
   private seenAs(get: Base['get']): Base {
     const { base } = this;
     return { get, check: (cell) => base.check(cell), setLive: (cell, value) => base.setLive(cell, value) };

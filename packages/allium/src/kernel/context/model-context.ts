@@ -19,7 +19,7 @@ export class ModelContext extends Context implements PublicModelContext {
   /** @internal */ declare _call: ModelSeam;
   /** @internal The parts of the request that layers may assign. */ declare _request: RequestParts;
   /** @internal */ declare readonly _outer: ModelContext | undefined;
-  /** @internal The tools where the answer came from, further in. */
+  /** @internal The tools that were offered further in, where the answer was made. */
   declare _inner: readonly Tool[] | undefined;
 
   /** @internal */

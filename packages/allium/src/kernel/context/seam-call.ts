@@ -55,7 +55,7 @@ export class SeamCall {
   /** Its layers have ended. */
   leave(): void {
     const { inside } = this.run;
-    // Mostly it is the only one.
+    // Usually it is the only one.
     if (inside.at(-1) === this) inside.pop();
     else if (inside.includes(this)) inside.splice(inside.indexOf(this), 1);
     this.scope.close();

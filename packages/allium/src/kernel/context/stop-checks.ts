@@ -15,7 +15,7 @@ export function boundary(run: RunLimits): void {
   if (signal !== undefined) throw signal;
 }
 
-/** If the run was being stopped when it broke off, it still is. */
+/** A run that was being stopped when it broke off is still being stopped when it is resumed. */
 export function restoreStop(run: RunLimits): void {
   const { stop } = run.open;
   if (stop) run.call.latch(new StopRun(stop.reason, stop.message), stop.by);

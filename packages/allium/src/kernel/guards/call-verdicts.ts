@@ -1,7 +1,5 @@
 /** Verdicts of guards about tool calls: made, remembered, and written to the journal. */
 
-/** Verdicts of guards about tool calls: made, remembered, and written to the journal. */
-
 import type { Context, SeamCall } from '../context/context.js';
 import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';

@@ -1,20 +1,20 @@
 /**
- * What sinks see of the model calls that guards make themselves. Such a call shows a model exactly what may have to be
- * removed, and its answer may quote it; so a log or a recording of it would keep what everything else has lost.
+ * What sinks see of the model calls that guards make themselves. Such a call shows a model exactly the text that may
+ * have to be removed, and its answer may quote it, so a log or a recording of it would keep that text.
  */
 
 import { hash } from '../lib/hash.js';
 import { deepFreeze, type Message, type ModelResponse, textOf } from '../messages/messages.js';
 
-/** The originals of the answers that sinks were shown. */
+/** The original answers, by what sinks were shown instead. */
 const originals = new WeakMap<ModelResponse, ModelResponse>();
 
-/** A text that tells nothing but whether it is the same as another: recordings find their answers by it. */
+/** Stands for a text, and only shows whether two texts are the same: recordings look up their answers by it. */
 export function withheldText(text: string): string {
   return text === '' ? '' : `[withheld ${hash(text)}]`;
 }
 
-/** The messages of such a request, one text each. */
+/** The messages of such a request, each replaced by such a text. */
 export function withheldMessages(messages: readonly Message[]): readonly Message[] {
   return messages.map((message) => {
     const text = withheldText(JSON.stringify(message.content));
@@ -24,7 +24,7 @@ export function withheldMessages(messages: readonly Message[]): readonly Message
 
 const WORD = /[\p{L}\p{N}][\p{L}\p{M}\p{N}@._+/:-]*/gu;
 
-/** The answer without the words it has from the messages, unless the system prompt has them too. */
+/** The answer without words that are in the messages, except those in the system prompt. */
 export function withoutQuotes(
   response: ModelResponse,
   messages: readonly Message[],
@@ -48,7 +48,7 @@ export function withoutQuotes(
   return made;
 }
 
-/** What the guard gets, if a sink passed on what it was shown. */
+/** The original answer, for the guard, if a sink passed on what it was shown. */
 export function originalOf(response: ModelResponse): ModelResponse {
   return originals.get(response) ?? response;
 }

@@ -26,14 +26,14 @@ export async function aroundRun(onion: Inward, layer: Layer, i: number, ctx: Run
     ctx.result = undefined;
     ctx.error = error;
   }
-  // A run happens once: what its layers wrote holds, also when it failed.
+  // A run happens once, so what its layers wrote counts even if it failed.
   if (inner) ctx._adopt(inner);
   if (layer.after !== undefined) failure = await tearDown(layer, ctx, failure);
   if (failure) throw failure.error;
   return ctx.result;
 }
 
-/** `afterRun` has a signal and a time of its own. If it fails too, that must not hide why the run failed. */
+/** `afterRun` has its own signal and time limit. If it fails too, that must not hide why the run failed. */
 async function tearDown(layer: Layer, ctx: RunContext, failure: Failure): Promise<Failure> {
   const hook = layer.hooks.at(-1)!;
   const { clock, agent } = ctx._run;

@@ -26,10 +26,10 @@ export interface Trying {
   attempts: readonly Attempt[];
 }
 
-/** One call inward, with a scope of its own. What it came to is stored in the context of the layer that made it. */
+/** One call inward, with its own scope. Its outcome is stored in the context of the layer that made it. */
 export class Attempt extends Scope {
   declare state: 'pending' | 'done' | 'failed';
-  /** Its layer has ended without it, so what it still brings doesn't count. */
+  /** Its layer has ended without it, so its outcome doesn't count. */
   declare dropped: boolean;
   /** The result, or the error. */
   declare value: unknown;
@@ -38,7 +38,7 @@ export class Attempt extends Scope {
   declare readonly ctx: LayerContext;
   declare readonly promise: Promise<unknown>;
 
-  /** Goes in at once. */
+  /** Calls inward at once. */
   constructor(by: Trying, override?: Override) {
     const { ctx: outer, attempts: before } = by;
     super(outer._scope);
@@ -83,7 +83,9 @@ export class Attempt extends Scope {
     return result;
   }
 
-  /** Several attempts may come to the same object. Each gets a copy, so that the layer can say which one it returns. */
+  /**
+   * Several attempts may end with the same object. Each gets a copy, so that the layer can say which one it returns.
+   */
   private distinct(result: unknown): unknown {
     const { attempts: all } = this.by;
     if (all.length === 1 || !all.some((one) => one.state === 'done' && one.value === result)) return result;
@@ -110,7 +112,7 @@ export class Attempt extends Scope {
 function goIn(onion: Inward, i: number, ctx: LayerContext): Promise<unknown> {
   try {
     const work = onion.enter(i, ctx);
-    // An answer that is there at once must not hide that somebody forgot to await it.
+    // A promise even if the result is there at once, so that a missing await is noticed.
     return isThenable(work) ? (work as Promise<unknown>) : AT_ONCE.then(() => work);
   } catch (error) {
     return Promise.reject(error);
@@ -127,7 +129,7 @@ export function refuseRepeat(layer: Layer, ctx: LayerContext, cause?: unknown): 
       `Middleware "${layer.name}" called next() twice around a run. A run can only happen once; retry model or tool calls instead.`,
     );
   if (++ctx._call.repeats < MAX_INWARD) return undefined;
-  // Code that tries again after an abort or a stop hears of that, not of its tries.
+  // Code that tries again after an abort or a stop gets that signal, not an error about too many tries.
   if (ctx._scope.aborted) return ctx._scope.reason;
   if (ctx._call.latched !== undefined) return ctx._call.latched;
   return new AlliumError(

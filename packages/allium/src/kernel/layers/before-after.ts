@@ -13,7 +13,7 @@ export async function runPairs(
   outer: ModelContext | ToolContext,
 ): Promise<unknown> {
   const { layers } = onion;
-  /** One for each pair, from the outside in; the last may be that of the layers further in. */
+  /** One for each pair, from the outside in. The last one may belong to the layers further in. */
   const contexts = [outer];
   let ctx = outer;
   let preset = false;
@@ -22,7 +22,7 @@ export async function runPairs(
     for (; layers[inner]?.kind === 'pair' && !preset; inner++) {
       const layer = layers[inner]!;
       if (inner > start) {
-        // What was assigned is judged on the way in to a sink.
+        // Before a sink, assigned arguments are judged: the onion does that.
         if (layer.sink && ctx._run.judgements.hides(ctx)) break;
         ctx = ctx._fork();
         contexts.push(ctx);
@@ -37,7 +37,7 @@ export async function runPairs(
     }
     let result: unknown = ctx.result;
     if (!preset) {
-      // What is inside all layers reads its context and does not write to it.
+      // The innermost call only reads its context, so it needs no fork.
       if (inner < layers.length) contexts.push(ctx._fork());
       const work = onion.enter(inner, contexts.at(-1)!);
       result = isThenable(work) ? await work : work;
@@ -57,7 +57,7 @@ export async function runPairs(
     }
     return result;
   } catch (error) {
-    // What was written to cells goes on outward with the error.
+    // What was written to cells goes outward with the error.
     for (let i = contexts.length - 1; i > 0; i--) contexts[i - 1]!._adoptFailed(contexts[i]!);
     throw error;
   }
@@ -65,7 +65,7 @@ export async function runPairs(
 
 /** Calls a hook of a pair. True: a `before` answered the call itself, or an `after` replaced the result. */
 export function runHook(layer: Layer, ctx: LayerContext, which: 'before' | 'after'): Awaitable<boolean> {
-  // What ran inside may have borrowed this context.
+  // Code further in may have used this context under another position.
   ctx._position = layer.position;
   const undo = save(layer, ctx);
   const before = ctx.result;

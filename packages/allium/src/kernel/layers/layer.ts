@@ -1,4 +1,4 @@
-/** One layer of the onion, and what is common to the ways layers are run: who failed, and how it is undone. */
+/** One layer of the onion, and what all kinds of layers share: who is blamed for a failure, and how it is undone. */
 
 import type { Context, LayerContext, ModelContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
@@ -12,10 +12,10 @@ import { isControl } from '../protocol/signals.js';
 import { STOP_REASONS } from '../protocol/stop.js';
 import type { Awaitable } from '../protocol/store.js';
 
-/** The layers of a seam, as one of them sees them: it goes in to those further inside. */
+/** The layers of a seam, as one of them uses them to call those further in. */
 export interface Inward {
   readonly layers: readonly Layer[];
-  /** Goes in at layer `i`. Comes out with the result, which is also in `ctx.result`, or throws. */
+  /** Calls layer `i`. Returns its result, which is also in `ctx.result`, or throws. */
   enter(i: number, ctx: LayerContext): Awaitable<unknown>;
 }
 
@@ -40,7 +40,7 @@ export function save({ open }: Pick<Layer, 'open'>, ctx: Context): (() => void) 
   const fields: Partial<Context> = ctx.seam === 'model' ? assignable(ctx as ModelContext) : { ...ctx };
   const extra = ctx._extra?.mark();
   const { _run: run } = ctx;
-  // Hooks of a turn may set it. Other hooks may have a whole turn inside them.
+  // Hooks of a turn may set the output. Other hooks may have a whole turn inside them, whose output must stay.
   const output = 'setOutput' in ctx ? { output: run.output } : undefined;
   return () => {
     const { _extra: now } = ctx;
@@ -50,7 +50,10 @@ export function save({ open }: Pick<Layer, 'open'>, ctx: Context): (() => void) 
   };
 }
 
-/** What can change in the context of a model call. Listed, for caches stand around every call: spreading all costs more. */
+/**
+ * The fields of a model context that can change. Listed, because some layers save them around every call, and
+ * spreading all of them costs more.
+ */
 function assignable(ctx: ModelContext): Partial<ModelContext> {
   return {
     _request: ctx._request,
@@ -63,7 +66,7 @@ function assignable(ctx: ModelContext): Partial<ModelContext> {
   };
 }
 
-/** Checks a result that a layer made itself, brings it into shape and freezes it. */
+/** Checks, normalises and freezes a result that a layer made itself. */
 export function takeResult({ name }: Pick<Layer, 'name'>, hook: string, ctx: LayerContext): void {
   const problem = badResult(ctx);
   if (problem) throw new AlliumError('INVALID_HOOK_RESULT', `${hook} of "${name}": ${problem}`);
@@ -99,7 +102,7 @@ export function wrongReturn(layer: Layer, hook: string, returned: unknown): Alli
   );
 }
 
-/** What comes out to a layer: through its transforms and, for a sink, through the guards. */
+/** A result as a layer sees it: after its transforms and, for a sink, after the guards. */
 export function seenBy(layer: Layer, ctx: LayerContext, result: unknown): Awaitable<unknown> {
   if (!layer.sink && (ctx.seam !== 'model' || ctx._transforms === undefined)) return result;
   return ctx._run.judgements.view(ctx, result, layer.sink);
@@ -107,7 +110,7 @@ export function seenBy(layer: Layer, ctx: LayerContext, result: unknown): Awaita
 
 export function ignore(): void {}
 
-/** What a run result has to have, so that its end can be written and everybody can read it. */
+/** What a run result needs, so that its end can be written and read. */
 const RESULT: Readonly<Record<string, (value: any) => boolean>> = {
   stop: (stop) => isRecord(stop) && STOP_REASONS.has(stop.reason as string),
   text: isText,

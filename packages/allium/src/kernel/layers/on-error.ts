@@ -1,4 +1,4 @@
-/** `onError`: the catch of a layer around everything further in, at the model and tool seams. */
+/** `onError`: catches the errors of everything further in, at the model and tool seams. */
 
 import type { LayerContext } from '../context/context.js';
 import { toldError } from '../guards/guards.js';
@@ -57,7 +57,7 @@ async function again(
   }
   if (action === 'restart' && ctx._run.mayRestart(layer.name))
     throw new RestartTurn(error, ctx._state?.since(before));
-  // The model that has just failed is no other one: nothing is left to fall back to.
+  // It is still the model that has just failed: nothing is left to fall back to.
   const exhausted = action === 'fallback' && ctx.seam === 'model' && ctx.model === asked;
   if ((action !== 'retry' && action !== 'fallback') || exhausted) throw error;
   const refusal = refuseRepeat(layer, ctx, error);

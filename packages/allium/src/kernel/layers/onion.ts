@@ -26,7 +26,7 @@ export class Onion implements Inward {
     const layer = this.layers[i];
     const { ended } = ctx._call;
     if (ended !== undefined && i > 0) {
-      // No layer further in begins. A run that stopped still has a result, which the loop makes.
+      // No layer further in begins. A stopped run still has a result, which the loop makes.
       if (ctx.seam !== 'run') throw ended;
       return this.final(ctx);
     }

@@ -1,4 +1,4 @@
-/** A `wrapX` or `process` at work: what it asks for with `next()`, and what becomes of it once it has ended. */
+/** Runs a `wrapX` or `process`: its calls of `next()`, and which of their outcomes count once it has ended. */
 
 import type { LayerContext } from '../context/context.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
@@ -20,7 +20,7 @@ class Wrap implements Trying {
   private isOver = false;
   /** It called `next()` twice around a run. */
   private refused: unknown = undefined;
-  /** Takes back what it assigned, if it may fail open. */
+  /** Undoes what it assigned, if it fails open. */
   private readonly undo: (() => void) | undefined;
 
   constructor(
@@ -63,7 +63,7 @@ class Wrap implements Trying {
 
   private comeOut(): unknown {
     const { ctx } = this;
-    // A run that stopped has a result, and every layer around it gets it; a swallowed stop is found at its end.
+    // A stopped run has a result, which every layer around it gets. A swallowed stop is found at the end of the run.
     if (ctx.seam !== 'run') ctx._call.check();
     return ctx.result;
   }
@@ -110,7 +110,7 @@ class Wrap implements Trying {
     );
   }
 
-  /** Drops whatever is still under way and takes over what the attempt wrote that the layer chose. */
+  /** Drops attempts that are still under way, and adopts what the chosen attempt wrote. */
   private async choose(): Promise<void> {
     const { layer, ctx, attempts } = this;
     if (this.refused !== undefined) throw this.refused;
@@ -129,7 +129,7 @@ class Wrap implements Trying {
     ctx._run.note(layer.name, what);
   }
 
-  /** An error that came through `next()` goes on; one of the layer's own is undone if it may fail open. */
+  /** An error that came through `next()` goes on; one of the layer's own is undone if it fails open. */
   private async recover(error: unknown): Promise<void> {
     const { layer, ctx, attempts, undo } = this;
     const hook = layer.hooks[0]!;
@@ -146,7 +146,7 @@ class Wrap implements Trying {
       undone(layer, hook, error, ctx, undefined, failed && { handling: failed.value });
     }
     undone(layer, hook, error, ctx, undo);
-    // From here on as if it were not there: what it got from further in goes on.
+    // From here on it's as if the layer were not there: what it got from further in counts.
     const good =
       attempts.findLast((one) => one.state === 'done') ?? attempts.find((one) => one.state === 'pending');
     await this.abandon(good);
@@ -173,7 +173,7 @@ class Wrap implements Trying {
   }
 }
 
-/** What a layer gets that never stops asking. */
+/** For a layer that never stops calling `next()`. */
 const NEVER: Promise<never> = new Promise(() => {});
 
 function noResult(layer: Layer, attempts: readonly Attempt[]): AlliumError {

@@ -60,11 +60,11 @@ export class Budget {
   }
 
   /**
-   * Sets aside an estimate of the input and what output can be afforded beside it; undefined when nothing limits.
-   * Throws StopRun when the money or tokens are used up, or set aside: see `isCrowded`. `share` is the part of what is
-   * left that a call without an output limit of its own may take, so that calls side by side leave something for each
-   * other. A share of 1 leaves only what one answer cannot need. Nobody gets too little for an answer while calls are
-   * under way that may leave more.
+   * Sets aside an estimate of the input, and the output that can be afforded beside it; undefined if nothing is
+   * limited. Throws StopRun if the tokens or the money are used up, or set aside (see `isCrowded`). `share` is the
+   * part of the rest that a call without its own output limit may take, so that parallel calls leave something for
+   * each other. A share of 1 leaves only what one answer can't need. While calls under way may still give something
+   * back, nobody gets too little for an answer.
    */
   reserve(
     model: Model,
@@ -86,7 +86,7 @@ export class Budget {
       const reason = isLimit(tightest.limits.tokens) ? 'max_tokens' : 'max_cost';
       throw refusal(reason, `Calls under way leave ${output} tokens for an answer.`, true);
     }
-    // Output that nothing limits is not set aside: infinite amounts could never be given back.
+    // Unlimited output isn't set aside: infinite amounts could never be given back.
     const outputTokens = Number.isFinite(output) ? output : 0;
     const tokens = input + outputTokens;
     const costUsd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens }) : 0;
@@ -148,7 +148,10 @@ export class Budget {
     return undefined;
   }
 
-  /** A cost limit needs the price of every model that may be called. Says so before the run begins, not in the middle. */
+  /**
+   * A cost limit needs the price of every model that may be called. Throws before the run begins, not in the middle
+   * of it.
+   */
   checkPrices(models: readonly ExtraModel[]): void {
     let limitsCost = false;
     for (let budget: Budget | undefined = this; budget; budget = budget.parent)
@@ -157,7 +160,7 @@ export class Budget {
     if (unknown) throw priceUnknown(unknown.model, `, which "${unknown.by}" may call,`);
   }
 
-  /** How much output the budget has room for beside the input. */
+  /** How much output can be afforded beside the input. */
   private affordable(
     model: Model,
     price: Price | undefined,

@@ -51,7 +51,7 @@ export function estimated(
   return { ...NO_USAGE, inputTokens: input, outputTokens, totalTokens: input + outputTokens };
 }
 
-/** The token counts the model left out, taken from `estimate`. They are counted beside those it reported. */
+/** The token counts the model left out, taken from `estimate`. They are added to those it reported. */
 export function leftOut(
   { cacheRead, cacheWrite }: Usage,
   { inputTokens, outputTokens, totalTokens }: Partial<Usage>,
@@ -86,9 +86,9 @@ function countable(ctx: ModelContext, messages: readonly Message[] | undefined):
 }
 
 /**
- * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since. If
- * the request was shortened meanwhile, that report says nothing about it, and all characters are counted. So they are if
- * a model reports only what it wrote: that much at least is sent back to it.
+ * A rough count of the tokens of a request: what the last answer reported, plus a quarter of the characters since.
+ * All characters are counted if the request was shortened meanwhile, since the report no longer describes it. The
+ * same if the model reports only what it wrote, but then its report is the least: that much is sent back.
  */
 export function estimateTokens(
   messages: readonly Message[],

@@ -5,7 +5,7 @@ import type { ModelRun } from './model-run.js';
 
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 
-/** Why the calls of an answer don't run: its model did not get to the end. `limit`: of output tokens. */
+/** Why the calls of an answer don't run, if its model did not get to the end. `limit`: its limit of output tokens. */
 export function notWhole(message: AssistantMessage, limit: number | undefined): string | undefined {
   if (message.stopReason === 'length')
     return `the answer was cut off ${at(message, limit)}, so its calls may be incomplete. Ask for less at once: fewer calls, or shorter arguments.`;

@@ -1,4 +1,4 @@
-/** A model call of a middleware's own, through the layers inside it. */
+/** A model call that a middleware makes for itself, through the layers inside it. */
 
 import type { Overlay } from '../context/cells.js';
 import { type Context, ModelContext, ModelSeam } from '../context/context.js';
@@ -24,7 +24,7 @@ export async function generate(
 ): Promise<ModelResponse> {
   checkModel('model of ctx.generate()', model);
   checkGenerate(request);
-  // What it used would be in no journal, and count for no limit.
+  // Its usage would be in no journal and count for no limit.
   if (run.over)
     throw new AlliumError(
       'MISSING_AWAIT',
@@ -32,7 +32,7 @@ export async function generate(
     );
   caller._call.checkAsk();
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
-  // A signal of its own: many of these may wait at once.
+  // Its own signal: many of these may wait at once.
   const scope = new Scope(caller._scope);
   const call = new ModelSeam(run, scope, undefined, 0);
   call.caller = caller;
@@ -54,7 +54,7 @@ export async function generate(
     const given = (await new Onion(layers, callModel).enter(from, ctx)) as ModelResponse;
     const response = call.guarded ? given : originalOf(given);
     call.check();
-    // What the layers inside wrote goes the way of what the caller writes: an attempt that is left takes it along.
+    // What the inner layers wrote to cells joins the writes of the caller, and is dropped with its attempt.
     (caller.state as Overlay).join(written);
     answered = true;
     return call.guarded ? (await run.judgements.response(response, ctx)).response : response;

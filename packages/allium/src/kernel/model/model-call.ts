@@ -33,17 +33,17 @@ export function callModel(ctx: Calling): Promise<ModelResponse> {
     checkAssigned(ctx);
     noteRewrites(ctx);
   }
-  // A run that is to end makes no further call, whatever a layer swallowed.
+  // A run that is ending makes no further call, even if a layer swallowed the signal.
   ctx._checkBegin();
   if (changesRequest(ctx) || meters || budget.limited) return askFirst(ctx);
   return new ModelCall(ctx, undefined, budget.priceOf(ctx.model), undefined, undefined).read();
 }
 
-/** Rules and guards of the request, meters and the budget have their say before the call. */
+/** Rules, guards of the request, meters and the budget come before the call. */
 async function askFirst(ctx: Calling): Promise<ModelResponse> {
   const { budget, meters } = ctx._run;
   const messages = changesRequest(ctx) ? await requestMessages(ctx) : undefined;
-  // Read before anything is set aside or asked: what is wrong with a price costs nothing.
+  // Read before anything is set aside or asked, so that a wrong price costs nothing.
   const price = budget.priceOf(ctx.model);
   const hold = meters && (await admit(ctx));
   let reservation: Reservation | undefined;
@@ -61,11 +61,11 @@ class ModelCall implements PartTaker {
   private readonly raw: Assembler;
   private readonly attempts: number;
   private stages: Stages | undefined = undefined;
-  /** Takes the parts where layers transform the stream. */
+  /** Takes the parts if layers transform the stream. */
   private transform: ((part: ModelPart) => void) | undefined = undefined;
   private live: LiveStream | undefined = undefined;
   private ended: Ending<ModelResponse> | undefined = undefined;
-  /** The live message knows of it. */
+  /** It has begun in the live message. */
   private begun = false;
 
   constructor(
@@ -116,7 +116,7 @@ class ModelCall implements PartTaker {
     const response = raw.response();
     if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeMessage(response);
     const { content } = stages?.finish(response) ?? response;
-    // Arguments that were left out had been shown already, so the response is shown anew.
+    // Arguments that were left out had been shown already, so the response is shown again.
     if (!(stages?.last ?? raw).hasLeftOut) ctx._call.live?.claim(this.live, content);
     const { usage = NO_USAGE } = response;
     if (usage.totalTokens === 0) this.settle(this.unreported());
@@ -142,7 +142,7 @@ class ModelCall implements PartTaker {
       const { told } = raw;
       this.settle(told.totalTokens > 0 || charsIn(raw) === 0 ? told : this.estimate());
     } catch {
-      // The first error is what the caller hears of.
+      // The caller gets the first error.
     }
     ctx._call.workEnded(false);
   }
@@ -157,7 +157,7 @@ class ModelCall implements PartTaker {
     return estimated(this.ctx, this.messages, this.reservation, charsIn(this.raw));
   }
 
-  /** What the model left out of the usage it reported. */
+  /** What the model left out of its usage report. */
   private untold(usage: Usage, told: Partial<Usage>): Usage {
     const estimate = this.unreported();
     return estimate === UNKNOWN_USAGE ? estimate : leftOut(usage, told, estimate);
@@ -176,8 +176,8 @@ class ModelCall implements PartTaker {
 }
 
 /**
- * Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. A call that other calls
- * under way leave no room for waits for them. It holds nothing meanwhile, so no two calls wait for each other.
+ * Budgets are set aside here, inside every layer, so that an answer from a cache costs nothing. If calls under way
+ * leave no room, this waits for them. It holds nothing meanwhile, so no two calls wait for each other.
  */
 async function reserve(ctx: Calling, messages: Sent): Promise<Reservation | undefined> {
   // Sub-agents run side by side: none may set aside all that is left.
@@ -195,7 +195,7 @@ async function reserve(ctx: Calling, messages: Sent): Promise<Reservation | unde
   }
 }
 
-/** Settles when another call has ended. One that waits for itself in some way is refused in the end. */
+/** Settles when another call has ended. A call that waits for itself is refused in the end. */
 function room({ _run: { budget, clock }, _scope: scope }: Calling, refusal: unknown): Promise<void> {
   let cancel = (): void => {};
   const tooLong = new Promise<never>((_, reject) => {
@@ -206,7 +206,7 @@ function room({ _run: { budget, clock }, _scope: scope }: Calling, refusal: unkn
 
 const LONGEST_WAIT_MS = 600_000;
 
-/** With what the model may write at most, where that is limited. */
+/** Adds the most the model may write, if that is limited. */
 function capped(
   settings: ModelSettings,
   limit: { readonly maxOutputTokens: number } | undefined,

@@ -23,7 +23,7 @@ import { callModel } from './model-call.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { type Answer, type Decided, writeAnswer } from './write-answer.js';
 
-/** Gets an answer and writes it. Begins again where `onError` restarts the turn, or a guard has the model asked again. */
+/** Gets an answer and writes it. Starts over if `onError` restarts the turn, or a guard has the model asked again. */
 export async function modelPhase(run: ModelRun): Promise<Answer> {
   if (run.turn > 1) run.request = run.agent.request(run.plan, run.turn, run.request);
   for (let live = newMessage(run); ; ) {
@@ -37,7 +37,7 @@ export async function modelPhase(run: ModelRun): Promise<Answer> {
       } finally {
         call.leave();
       }
-      // Guards that judge the input beside the model call have to allow it before anything comes of the answer.
+      // Guards that judge the input in parallel have to allow it before the answer has any effect.
       if (run.pendingInput) await run.pendingInput.allowed();
       const decided = decide(ctx, response);
       const answer = writeAnswer(ctx, decided instanceof Promise ? await decided : decided);
@@ -77,7 +77,7 @@ function respond(ctx: Calling): Awaitable<ModelResponse> {
   return run.supervise(transform(run, ctx)).then(() => throughLayers(ctx));
 }
 
-/** What comes out of the layers around the model. Code in them that ignores an abort is left behind. */
+/** The response that comes out of the layers around the model. Code in them that ignores an abort is left behind. */
 function throughLayers(ctx: Calling): Awaitable<ModelResponse> {
   const { _run: run } = ctx;
   const { layers, onions } = run.plan;
@@ -101,7 +101,7 @@ async function transform(run: ModelRun, ctx: Calling): Promise<void> {
   ctx._call.given = ctx._request;
 }
 
-/** Guards judge the response, and `afterModelResponse` says what comes of it. Waits only where one of them does. */
+/** Guards judge the response, and `afterModelResponse` decides what follows. Waits only if one of them does. */
 function decide(ctx: Calling, given: ModelResponse): Awaitable<Decided> {
   const shown = ctx._call.live!.finish(given, ctx);
   return shown instanceof Promise ? shown.then((response) => judged(ctx, response)) : judged(ctx, shown);
@@ -135,7 +135,7 @@ async function askHooks(ctx: Calling, response: ModelResponse): Promise<Decided>
   return { ...action, response: final, forceContinue, inject };
 }
 
-/** The message to begin again with. Otherwise the error is thrown, after a message that was begun has ended. */
+/** Returns the message to start over with. Otherwise ends a message that was begun, and throws the error. */
 async function recover(ctx: Calling, error: unknown): Promise<LiveMessage> {
   const { _run: run, _call: call } = ctx;
   const live = call.live!;

@@ -12,7 +12,9 @@ import type { Calling } from './model-run.js';
 /** The messages to send; undefined for the plain history. */
 export type Sent = readonly Message[] | undefined;
 
-/** What a model is handed: plain properties, as a model around another hands on `{ ...request, settings }`. */
+/**
+ * The request for a model: plain properties, since a model that wraps another passes on `{ ...request, settings }`.
+ */
 export function requestOf(ctx: Calling, messages: Sent, settings: ModelSettings): ModelRequest {
   const { plan } = ctx._run;
   const systemPrompt = ctx._extra?.prompt ?? ctx.systemPrompt;
@@ -30,7 +32,7 @@ export function changesRequest({ _request: { messages }, _run: { plan, state } }
   );
 }
 
-/** Rules and guards of the request have their say here. */
+/** Applies rules and guards of the request. */
 export async function requestMessages(ctx: Calling): Promise<Sent> {
   const run = ctx._run;
   const { guards, rules } = run.plan;
@@ -53,7 +55,7 @@ export async function requestMessages(ctx: Calling): Promise<Sent> {
   return messages;
 }
 
-/** Meanwhile the context is known as that of the hook, whose own model calls are not converted in turn. */
+/** Meanwhile the context is marked, so that the hook's own model calls aren't converted in turn. */
 async function converted(messages: Sent, ctx: Calling): Promise<readonly Message[]> {
   const { _run: run } = ctx;
   const given = messages ?? sentIn(ctx);
@@ -67,14 +69,14 @@ async function converted(messages: Sent, ctx: Calling): Promise<readonly Message
   }
 }
 
-/** What is sent where nobody assigned anything else. */
+/** What is sent if nobody assigned anything else. */
 function sentIn({ _run: run, _call: { length } }: Calling): readonly Message[] {
   return run.history.request(length);
 }
 
 const sendable = new WeakMap<Message, readonly Message[]>();
 
-/** The message without thinking that may not be sent back; nothing if it held nothing else. */
+/** The message without thinking that must not be sent back; no message if it has nothing else. */
 function withoutWithheld(message: Message): readonly Message[] | Message {
   if (message.role !== 'assistant' || !message.content.some(isWithheld)) return message;
   let made = sendable.get(message);

@@ -18,21 +18,21 @@ export interface ModelRun extends InboxRun {
   readonly plan: ComposedPlan;
   readonly agent: InboxRun['agent'] & {
     readonly toolExecution: 'parallel' | 'sequential';
-    /** What the model calls of a turn start from; `before`: those of the turn before. */
+    /** The request that model calls of a turn start from. `before`: that of the previous turn. */
     request(plan: Plan, turn: number, before?: RequestParts): RequestParts;
   };
-  /** Its end is told: no event follows. */
+  /** Its end has been reported: no event follows. */
   readonly over: boolean;
   turn: number;
   request: RequestParts;
-  /** Lets timers have their turn where the run never waits. */
+  /** Gives timers a chance if the run never waits. */
   readonly breather: Breather;
   findTool(name: string, tools: readonly Tool[]): Tool | undefined;
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number;
   /** Replaces a reservation by what a call really used. */
   settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void;
-  /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
+  /** The cost of the usage a message carries. Removes it from the usage that belongs to no message. */
   claimUsage(usage: Usage | undefined): Expense | undefined;
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */
   supervise<T>(work: PromiseLike<T>, graceMs?: number): Promise<T>;

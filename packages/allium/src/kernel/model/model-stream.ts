@@ -14,15 +14,15 @@ type Step = IteratorResult<ModelPart>;
 /** A model that never really waits would keep timers from firing, and nobody could stop it. */
 const FAIR_MS = 20;
 const FAIR_LOOKS = 8;
-/** Asks whether there is a reason to wait at the first part of a stream, then once per so many. */
+/** Checks for a reason to wait at the first part of a stream, then once per this many. */
 const LOOK_EVERY = 32;
 
-/** Lets timers and I/O have their turn in a run that never waits for anything. */
+/** Gives timers and I/O a chance in a run that never waits for anything. */
 export class Breather {
   private looks = 0;
   private since = 0;
 
-  /** A promise when it is time for them. */
+  /** A promise if it is their turn. */
   due(): Promise<void> | undefined {
     if (++this.looks % FAIR_LOOKS !== 0) return undefined;
     const now = monotonic(systemClock);
@@ -33,7 +33,7 @@ export class Breather {
   }
 }
 
-/** Who puts the answer together. */
+/** Puts the answer together. */
 export interface PartTaker {
   /** True: the answer is complete with this part. */
   take(part: ModelPart): boolean;
@@ -111,7 +111,7 @@ export class StreamReader implements Listener {
     return this.parts;
   }
 
-  /** It is too slow. The model hears of it after those who wait for it. */
+  /** The stream is too slow. Those who wait for it hear of that before the model does. */
   stalled(error: AlliumError): void {
     if (!this.open) return;
     const iterator = this.iterator!;
@@ -125,7 +125,7 @@ export class StreamReader implements Listener {
     if (!this.open) return;
     const iterator = this.iterator!;
     this.fail(reason);
-    // Not at once: a stream that hears of the abort itself may just be ending.
+    // Not at once: a stream that noticed the abort itself may just be ending.
     queueMicrotask(() => void abandon(iterator));
   }
 
@@ -138,7 +138,7 @@ export class StreamReader implements Listener {
           if (this.finished && this.open) this.watch().expectEnd();
           return;
         }
-        // A model that aborts the run in its own next() isn't heard any more.
+        // A model may abort the run in its own next(). Its part doesn't count then.
         if (!this.open || this.took(next)) return;
       }
     } catch (error) {
@@ -177,7 +177,7 @@ export class StreamReader implements Listener {
     return true;
   }
 
-  /** Is there a reason to wait? Then reading goes on when it is gone. */
+  /** Is there a reason to wait? Then reading continues when it is gone. */
   private waits(): boolean {
     const { run } = this;
     const wait = (this.isShown && run.watched ? run.pressure() : undefined) ?? run.breather.due();
@@ -216,12 +216,12 @@ function noStep(step: unknown, model: Model): AlliumError {
   );
 }
 
-/** Tells a stream to stop. Nobody waits for that, or hears of what it throws. */
+/** Tells a stream to stop. Nobody waits for that, and what it throws is ignored. */
 async function abandon(iterator: ModelIterator): Promise<void> {
   try {
     await iterator.return?.();
   } catch {
-    // As above.
+    // Ignored.
   }
 }
 

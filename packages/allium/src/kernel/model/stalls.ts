@@ -5,11 +5,11 @@ import { AlliumError } from '../lib/errors.js';
 import { type Model, modelName } from '../messages/model.js';
 import type { Limits } from '../protocol/limits.js';
 
-/** How long a model may send nothing, and how long one call of it may take, where nothing else is said. */
+/** By default, how long a model may send nothing, and how long one call may take. */
 const IDLE_MS = 120_000;
 const TOTAL_MS = 600_000;
 
-/** A stream that is looked at this often while it may be idle finds that out at most an eighth too late. */
+/** How often a stream is checked per idle limit. A stall is found at most an eighth too late. */
 const LOOKS = 8;
 
 /** What a call may take. A layer that sets limits of its own may allow more than the defaults, see `SeamCall.time`. */
@@ -50,11 +50,11 @@ interface Subject {
 export class StreamWatch {
   private cancel: (() => void) | undefined = undefined;
   private isComplete = false;
-  /** It is looked at soon. */
+  /** A check is scheduled. */
   private isDue = false;
   private began = 0;
   private seen = 0;
-  /** When the last part was known to have come. */
+  /** The last part came at this time or before. */
   private since = 0;
 
   constructor(
@@ -124,7 +124,7 @@ export class StreamWatch {
   }
 }
 
-/** One look for all streams that were begun, or completed, meanwhile. */
+/** One check for all streams that began, or were completed, meanwhile. */
 let due: StreamWatch[] = [];
 
 function firstLooks(): void {

@@ -5,8 +5,8 @@ import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import type { ModelRun } from './model-run.js';
 
 /**
- * If nothing decides about calls in between, their beginning is journaled with the message that makes them, which saves
- * a write per turn. Does it matter for these calls whether they have begun?
+ * Is the start of these calls journaled with the message that makes them? That saves a write per turn. Not if
+ * something decides about calls in between, and not if none of them could be in doubt.
  */
 export function startsWith(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
   const { plan, agent } = run;

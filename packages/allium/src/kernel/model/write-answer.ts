@@ -1,4 +1,4 @@
-/** The answer of a turn, as it is written and told. */
+/** Writes the answer of a turn and reports it. */
 
 import type { CallVerdicts } from '../context/run-port.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
@@ -23,22 +23,25 @@ import { startsWith } from './tool-starts.js';
 /** What `afterModelResponse` made of a response that guards have judged. */
 export interface Decided extends rules.MergedAction {
   readonly response: ModelResponse;
-  /** One more turn although nothing asks for it. */
+  /** One more turn, even if nothing asks for it. */
   readonly forceContinue: boolean;
 }
 
-/** What the model phase came to. */
+/** The outcome of the model phase. */
 export interface Answer {
   readonly decided: Decided;
   readonly message: AssistantMessage;
   readonly ctx: Calling;
 }
 
-/** Writes the message with what guards said about its calls, which they couldn't say again after a crash; then tells of it. */
+/**
+ * Writes the message with what guards said about its calls, which they couldn't say again after a crash; then reports
+ * it.
+ */
 export function writeAnswer(ctx: Calling, decided: Decided): Awaitable<Answer> {
   const { _run: run } = ctx;
   const { response } = decided;
-  // A layer that answered in place of the model may have failed too.
+  // A layer that answered instead of the model may have failed too.
   if (response.stopReason === 'error') throw failedStream(response.model ?? modelName(ctx.model));
   if (run.plan.guards['tool-args'].length === 0) return write(ctx, decided, NO_VERDICTS);
   return run.judgements.response(response, ctx).then(({ calls }) => write(ctx, decided, calls));
@@ -92,7 +95,7 @@ function entryOf(
   };
   if (runs && startsWith(run, message, ctx._offered)) entry.started = true;
   if (costUsd !== undefined) entry.costUsd = costUsd;
-  // What is injected after the results is written with the message.
+  // Messages to inject after the results are written with the message.
   if (inject.length > 0) entry.inject = stamped(inject);
   if (offered) entry.offered = offered;
   if (decision !== 'natural') {

@@ -18,7 +18,7 @@ type Block = {
 /** Long texts are put together from pieces of about this many characters: see `append`. */
 const PIECE = 1024;
 
-/** For what was within the limits when it was said. */
+/** For responses that were within the limits when they streamed. */
 const NO_LIMITS: Limits = { argsDepth: Number.POSITIVE_INFINITY, argsChars: Number.POSITIVE_INFINITY };
 
 const NO_BLOCKS: Block[] = Object.freeze([]) as never;
@@ -26,14 +26,16 @@ const NO_BLOCKS: Block[] = Object.freeze([]) as never;
 /** Throws `MODEL_STREAM_INVALID` for anything that isn't a part. */
 export class Assembler {
   private blocks: Block[] = NO_BLOCKS;
-  /** Blocks by key, apart for each kind: providers number them independently. */
+  /** Blocks by key, separately for each kind: providers number them independently. */
   private keyed: { [K in 'text' | 'thinking']?: Map<string | number, number> } | undefined = undefined;
   private keyedBlocks: Set<number> | undefined = undefined;
   private lastType: Block['type'] | undefined = undefined;
   /** Text of block `grown` that is not in the block yet. */
   private tail = '';
   private grown = -1;
-  /** The last block is text and grew last: more of it needs no looking up. That is what nearly every part is. */
+  /**
+   * The last block is text and was the last to grow, so more text needs no lookup. Nearly every part is like that.
+   */
   private goesOn = false;
   private finish: (ModelPart & { type: 'finish' }) | undefined = undefined;
 
@@ -45,7 +47,7 @@ export class Assembler {
     private readonly limits: Limits = NO_LIMITS,
   ) {}
 
-  /** What there is so far. It grows with every part. */
+  /** The content so far. It grows with every part. */
   get content(): readonly Block[] {
     this.settle();
     return this.blocks;
@@ -111,7 +113,7 @@ export class Assembler {
     return this.keyedBlocks?.has(index) ?? false;
   }
 
-  /** What the stream reported when it finished, even if it finished with an error. */
+  /** The usage that came with `finish`, even if the stream finished with an error. */
   get told(): Usage {
     return this.finish ? toUsage(this.finish.usage, this.model) : NO_USAGE;
   }
@@ -143,7 +145,10 @@ export class Assembler {
     return response;
   }
 
-  /** Arguments that are too large would be sent back with every request, and may be too deep for whoever sends them. */
+  /**
+   * Leaves out arguments that are too large. They would be sent with every later request, and may be nested too deep
+   * for that.
+   */
   private leaveOut(): void {
     for (const block of this.blocks) {
       const excess = block.type === 'tool-call' && excessOf(block.arguments!, this.limits);
@@ -153,7 +158,7 @@ export class Assembler {
     }
   }
 
-  /** Does it hold values of the provider's own? */
+  /** Does it hold values that only the provider understands? */
   private get isRich(): boolean {
     if (this.finish?.metadata !== undefined) return true;
     for (const { type, metadata } of this.blocks)
@@ -165,7 +170,7 @@ export class Assembler {
     if (typeof part.text !== 'string') throw this.bad(part, '`text` must be a string');
     const index = this.blockOf(part);
     this.append(index, part.text);
-    // Under the same key another block may begin.
+    // Another block may begin under the same key.
     if (part.end && part.block !== undefined) this.keyed?.[part.type]?.delete(part.block);
     if (part.type === 'thinking') {
       const block = this.blocks[index] as { signature?: string; redacted?: boolean };
@@ -184,8 +189,8 @@ export class Assembler {
   }
 
   /**
-   * A string that grows by many small pieces is a tree of them, all of which the garbage collector has to carry
-   * along. Made flat in between, the small ones are gone while they are young.
+   * A string built from many small pieces is a tree of them, which the garbage collector has to carry along.
+   * Flattening it now and then lets the pieces die young.
    */
   private append(index: number, text: string): void {
     if (index !== this.grown) {
@@ -240,7 +245,7 @@ function isPlain(part: ModelPart & { type: 'text' }): boolean {
   return part.block === undefined && part.metadata === undefined && typeof part.text === 'string';
 }
 
-/** Null is what some clients say for none. */
+/** Some clients write null for none. */
 function isMetadata(value: unknown): boolean {
   return value === null || isRecord(value);
 }
@@ -262,10 +267,12 @@ function only<P extends ModelPart>(part: P, fields: readonly string[]): Block {
   return Object.fromEntries(Object.entries(part).filter(([field]) => fields.includes(field))) as Block;
 }
 
-/** What models reported that left out input or output tokens, by the usage that was made of it. */
+/** Reports of models that left out input or output tokens, by the usage made from them. */
 const told = new WeakMap<Usage, Partial<Usage>>();
 
-/** What the model reported, if that leaves out how much it read or wrote; undefined otherwise. What it left out is 0 in the usage. */
+/**
+ * The model's report, if it left out input or output tokens, which are 0 in the usage. Undefined if it was complete.
+ */
 export function toldInPart(usage: Usage): Partial<Usage> | undefined {
   return usage.inputTokens > 0 && usage.outputTokens > 0 ? undefined : told.get(usage);
 }

@@ -1,4 +1,4 @@
-/** Stream transforms that layers registered: what they make of a stream, or of a response that did not stream. */
+/** The stream transforms of layers, applied to a stream, or to a response that did not stream. */
 
 import type { ModelContext } from '../context/context.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
@@ -6,7 +6,7 @@ import { deepFreeze, type ModelResponse } from '../messages/messages.js';
 import { type ModelPart, modelName, type StreamTransform } from '../messages/model.js';
 import { Assembler, partsOf } from './assemble.js';
 
-/** The transforms of a call, each with what it comes to; undefined where no layer registered one. */
+/** The transforms of a call, each with what it assembles; undefined if no layer registered one. */
 export function stagesOf(ctx: ModelContext, raw: Assembler): Stages | undefined {
   if (!ctx._call.transformed) return undefined;
   const made: Stage[] = [];
@@ -28,12 +28,12 @@ export class Stages {
     private readonly raw: Assembler,
   ) {}
 
-  /** What the stream comes to after all transforms. */
+  /** The response after all transforms. */
   get last(): Assembler {
     return this.made.at(-1)!.assembler;
   }
 
-  /** Takes the parts of the model. */
+  /** Returns a function that takes the parts of the model. */
   taker(live: { part(part: ModelPart, block: number): void } | undefined): (part: ModelPart) => void {
     const { last } = this;
     let out = (part: ModelPart): void => {
@@ -52,7 +52,7 @@ export class Stages {
     return out;
   }
 
-  /** Notes what each stage came to, for the layer whose transform it was; returns what came out at the end. */
+  /** Remembers the response after each stage, for the layer whose transform it was. Returns the last one. */
   finish(response: ModelResponse): ModelResponse {
     let current = response;
     for (const { ctx, assembler } of this.made) {
@@ -96,11 +96,11 @@ const PARTS: Readonly<Record<ModelPart['type'], true>> = {
   finish: true,
 };
 
-/** One transform in its place. */
+/** One transform in the chain. */
 class TransformLink {
   private readonly transform: StreamTransform;
   private readonly by: string | undefined;
-  /** The transform itself is at work, not what comes after it. */
+  /** The transform itself is running, not what comes after it. */
   private inside = false;
   /** It was handed a part, and has not returned yet. */
   private called = false;
@@ -148,7 +148,7 @@ class TransformLink {
     this.inside = true;
   };
 
-  /** Nothing of the run is at work that could fail: the next part does, if there is one. */
+  /** It emitted too late. Nothing is running that could fail now, so the next part fails, if there is one. */
   private tooLate(): void {
     if (this.late) return;
     this.late = true;
@@ -171,7 +171,7 @@ function made(factory: () => StreamTransform): StreamTransform {
   );
 }
 
-/** Transforms work at once: a stream does not wait for them, so what a promise brings would be lost. */
+/** Transforms are synchronous: a stream does not wait for them, so what a promise brings would be lost. */
 function checkReturned(returned: unknown): void {
   if (returned === undefined) return;
   if (typeof (returned as { type?: unknown } | null)?.type === 'string')
