@@ -29,11 +29,11 @@ export interface AgentOptions extends ExplicitHooks {
   readonly model: Model;
   /** The name shown in logs and traces. Hooks see it as `ctx.agent.name`. @default 'agent' */
   readonly name?: string;
-  /** Told to the model before the conversation: text, or blocks with metadata of their own, such as a cache mark. Hooks see one text, with a blank line between blocks. @default '' */
+  /** Instructions for the model, before the conversation: text, or blocks with their own metadata, such as a cache mark. Hooks see one text, with a blank line between blocks. @default '' */
   readonly systemPrompt?: string | readonly (string | SystemBlock)[];
   /** Tools the model may call, in addition to those of middleware. */
   readonly tools?: readonly Tool[];
-  /** First is outermost. */
+  /** Middleware, pipelines and nested lists. The first is outermost. */
   readonly middleware?: MiddlewareList;
   /** How the model is asked: see `ModelSettings`. @default {} */
   readonly settings?: ModelSettings;
@@ -59,7 +59,7 @@ export interface AgentOptions extends ExplicitHooks {
   readonly state?: readonly StateCell<any>[];
   /** Names of guarding middleware whose hooks the explicit ones here may replace. */
   readonly replaces?: readonly string[];
-  /** Prices of models that do not carry one. */
+  /** Returns the price of a model that doesn't have one itself. */
   readonly priceOf?: PriceOf;
   /** Milliseconds to wait for one answer of the store. After that the run fails with `STORE_TIMEOUT`, and the session can be resumed. A run that is aborted or out of time waits for `teardownTimeoutMs` at most, but at least a second. `Infinity` for no limit. @default 30000 */
   readonly storeTimeoutMs?: number;

@@ -157,8 +157,8 @@ export class Agent {
   }
 
   /**
-   * Adds an observer, and returns what removes it again. It is told of every run that begins from now on; of a run under
-   * way, what is still to come, if somebody reads or observes that run already. Once removed, it is told nothing more.
+   * Adds an observer, and returns a function that removes it. It sees every run that begins from now on, and the rest
+   * of a run in progress if somebody already reads or observes that run. Once removed, it sees nothing more.
    *
    * @example
    * const remove = agent.observe((event) => console.log(event.type));

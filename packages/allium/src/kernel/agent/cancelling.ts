@@ -8,7 +8,7 @@ import { codeOf } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import type { Store } from '../protocol/store.js';
 
-/** Told to whoever works on the run, in whichever process. */
+/** Posts the cancel, for the process that works on the run. */
 export function cancel(store: Store, sessionId: string, reason: string | undefined): Promise<void> {
   return reached(() => post(store, sessionId, { type: 'cancel', ...(reason !== undefined && { reason }) }));
 }

@@ -70,7 +70,7 @@ export async function endChildren(home: Home, parentId: string, left: GivenUp | 
     });
 }
 
-/** Counts up until there are no more. Sessions that are deleted when their run has ended leave gaps. */
+/** Counts up until there are no more. Sessions that were deleted at the end of their run leave gaps. */
 async function inTurn(home: Home, end: (number: number) => Promise<boolean>): Promise<boolean> {
   let found = false;
   for (let number = 1, missed = 0; missed <= (home.agent._forgets ? LONGEST_GAP : 0); number++) {

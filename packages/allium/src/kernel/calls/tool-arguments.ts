@@ -201,7 +201,7 @@ export function runsAsWritten({ _input: { raw, args } }: ToolContext): boolean {
   return canonical(JSON.parse(effectiveText(args))) === canonical(raw);
 }
 
-/** What the tool would be called with, as JSON text, as far as guards of arguments let people see it. */
+/** The arguments the tool would be called with, as JSON text, after the guards of arguments. */
 export async function shownArguments(ctx: ToolContext): Promise<string> {
   const text = effectiveText(ctx._input.args);
   if (runsAsWritten(ctx) || ctx._run.plan.guards['tool-args'].length === 0) return text;

@@ -31,7 +31,7 @@ export interface CallBatch {
   readonly open: readonly Call[];
   /** The tools the model was shown. */
   readonly tools: readonly Tool[];
-  /** Names of the tools the model was offered, where they were not all of the agent's. */
+  /** Names of the tools the model was offered, unless it was all of the agent's. */
   readonly offered: readonly string[] | undefined;
   /** Ids of calls that somebody was asked about before. */
   readonly asked: readonly string[];
@@ -144,7 +144,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.leave();
   }
 
-  /** `ctx.update()`: shows how far the call is, as far as guards let it pass. */
+  /** `ctx.update()`: shows how far the call is, if guards let it pass. */
   update(
     ctx: ToolContext,
     partial: string | readonly ToolContent[],
@@ -231,7 +231,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
 
   /**
    * An error becomes the result of the call, and a question that a hook asks leaves the call waiting. Other control
-   * signals go on outward, and so does what no model can repair.
+   * signals go on outward, and so do errors that no model can repair.
    */
   failed(error: unknown): void {
     if (controlKind(error) === 'suspend') {
@@ -252,7 +252,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     return error === this.halted && this.latched === undefined;
   }
 
-  /** What the model reads about a call that came to no result. */
+  /** What the model reads about a call that has no result. */
   whyNoResult(error: unknown): string {
     if (this.latched !== undefined) return `Stopped: ${messageOf(this.latched)}`;
     if (!this.isCutOff(error)) return this.failureText(error);

@@ -68,7 +68,7 @@ class Execution extends Wait<unknown, ToolResult> {
     return asked || ctx.tool!.output ? this.settled(value, asked) : this.returned(toToolResult(value));
   }
 
-  /** A tool that asks without waiting for the answer has no result before the answer is there. */
+  /** If a tool asks without waiting for the answer, its result waits for the answer. */
   private async settled(value: unknown, asked: Promise<unknown> | undefined): Promise<ToolResult> {
     const { tool, _scope: scope } = this.ctx;
     try {

@@ -1,4 +1,4 @@
-/** What becomes of the result of a call: it is judged, journaled and told. */
+/** What happens to the result of a call: it is judged, journaled and reported. */
 
 import { stopOf } from '../context/stop-checks.js';
 import { judgeUpdate } from '../guards/content-guards.js';
@@ -15,7 +15,7 @@ import { endChildren } from './end-children.js';
 import type { Call, CallBatch } from './tool-call.js';
 import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
 
-/** Tells that a call begins, once. */
+/** Reports that a call begins, once. */
 export function tellStart(call: Call): void {
   if (call.begun) return;
   call.begun = true;
@@ -25,7 +25,7 @@ export function tellStart(call: Call): void {
     run.emit({ type: 'tool_execution_start', runId, sessionId, messageId: assistantMessage.id, toolCall });
 }
 
-/** Tells that a call waits for these answers. */
+/** Reports that a call waits for these answers. */
 export function tellWaiting(call: Call, pending: readonly PendingRequest[]): void {
   tellStart(call);
   const { run, toolCall } = call;
@@ -34,11 +34,11 @@ export function tellWaiting(call: Call, pending: readonly PendingRequest[]): voi
     run.emit({ type: 'tool_execution_waiting', runId, sessionId, toolCall, pending });
 }
 
-/** Guards and `afterToolCall` have their say, then the result is journaled and told. */
+/** Guards and `afterToolCall` come first, then the result is journaled and reported. */
 export function finish(call: Call, result: ToolResult): Awaitable<void> {
   const { run, batch, index } = call;
   if (batch.verdicts || call.attempts > 0 || run.asked) return conclude(call, result);
-  // It ran before the resume, if ever. Sub-agents that it may have started then end with it.
+  // It ran before the resume, if at all. Sub-agents that it may have started then are ended.
   return endChildren(run, run.sessionId, { messageId: batch.message.id, calls: [index] }).then(
     () => conclude(call, result),
     (error) => {
@@ -70,7 +70,7 @@ async function judge(call: Call, given: ToolResult): Promise<ToolResult> {
     const left = await hear(call);
     if (left === judged || !guarded) return left;
     if (call.latched !== undefined) return released(call, left, withheld);
-    // What a hook put in, or said when it failed, is judged like what the tool returned.
+    // What a hook put in, or said when it failed, is judged like the tool's own result.
     ctx.result = await run.judgements.toolResult(ctx, left);
     return ctx.result;
   } catch (error) {
@@ -92,7 +92,7 @@ async function hear(call: Call): Promise<ToolResult> {
   return ctx.result!;
 }
 
-/** A result that nobody waits for any more, as far as guards that answer at once allow it; otherwise `plain` words. */
+/** A result that nobody waits for any more, if guards that answer at once allow it; otherwise the `plain` words. */
 function released(call: Call, result: ToolResult, plain: string): ToolResult {
   const { judgements, plan } = call.run;
   if (plan.guards['tool-result'].length === 0 || judgements.hasPassed(result, call)) return result;
@@ -100,7 +100,7 @@ function released(call: Call, result: ToolResult, plain: string): ToolResult {
     const shown = judgeUpdate(result.content, result.details, call.ctx);
     if (shown) return { ...result, content: shown.update, details: shown.details };
   } catch {
-    // The run ends already, and what a guard didn't judge isn't told.
+    // The run is ending anyway, and a result that no guard has judged isn't shown.
   }
   return errorResult(plain);
 }
@@ -159,7 +159,7 @@ function tellEnd(call: Call, message: ToolMessage): void {
   run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, message, ...error });
 }
 
-/** Answers every call that has no result, with the reason why it will get no other. */
+/** Answers every call that has no result with the reason why it gets no other. */
 export async function answerRest(
   { runner: run, open: calls, tools, verdicts }: CallBatch,
   why: unknown,
@@ -181,12 +181,12 @@ export async function answerRest(
     const doubt = begun && !(here && aborted);
     const reason = aborted && !doubt ? 'Aborted' : withoutResult(ended, doubt);
     const result = call.result ?? errorResult(`${reason}: ${messageOf(why)}`);
-    // That a call is in doubt is said in any case.
+    // A call in doubt is always reported as such.
     const plain = isInDoubt(result) ? textOf(result) : `${reason}.`;
     try {
       await record(call, released(call, result, plain));
     } catch (error) {
-      // Every call that started is told to have ended, written or not.
+      // Every started call is reported as ended, written or not.
       failure ??= { error };
     }
   }

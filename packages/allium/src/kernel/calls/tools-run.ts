@@ -8,7 +8,7 @@ export interface ToolsRun extends ModelRun {
   readonly agent: ModelRun['agent'] & { readonly clock: Clock; readonly _forgets: boolean };
   readonly forgets: boolean;
   readonly onRequest: RequestHandler | undefined;
-  /** Somebody was asked about its calls when this process took the run on, so none of them had begun. */
+  /** Somebody was being asked about its calls when this process took over the run, so none of them had begun. */
   readonly asked: boolean;
   /** Notes that a call gets no result of its own. */
   giveUp(messageId: string, index: number): void;

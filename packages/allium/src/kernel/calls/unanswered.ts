@@ -41,15 +41,15 @@ export function isDoubtful(result: Pick<Message, 'content'>): boolean {
 }
 
 /**
- * Is somebody asked whether a call may happen? Then nothing of its batch has begun. A question about arguments that a
- * layer wrote doesn't count: by then calls beside it had a result, or a sub-agent that asks.
+ * Is somebody being asked whether a call may happen? Then nothing of its batch has begun. Not if another call has a
+ * result already, or a sub-agent asks: then the question is about arguments that a layer wrote.
  */
 export function isAsked({ requests, batch }: OpenRun): boolean {
   const asked = [...requests.values()];
   return asked.some(({ kind }) => kind === 'ask') && batch?.answered === 0 && !asked.some(({ from }) => from);
 }
 
-/** Does it only wait for answers? A call that has begun and does not ask may be under way in another process. */
+/** Does the run only wait for answers? A call that has begun and does not ask may be under way in another process. */
 export function onlyWaits({ requests, batch }: OpenRun): boolean {
   return (
     requests.size > 0 && !batch?.calls.some(({ id }, i) => !batch.results[i] && batch.started.includes(id))
@@ -57,8 +57,8 @@ export function onlyWaits({ requests, batch }: OpenRun): boolean {
 }
 
 /**
- * May a call without a result have begun before this process took the run on? It isn't written down when a tool begins
- * that may be run again.
+ * May a call without a result have begun before this process took over the run? The start of a tool that may be run
+ * again isn't journaled.
  */
 export function mayHaveBegun(
   open: OpenRun,

@@ -1,7 +1,7 @@
 /**
  * Hands events to the consumer of a stream, each once and in order. Bounded: a producer that is ahead waits, unless
- * somebody waits for the result. Who reads and who awaits the result may be one and the same, so neither may hold up
- * the other: then the producer goes on, and events are kept until they are read, or let go if nobody reads.
+ * somebody awaits the result. The reader may be the one who awaits it, so neither may hold up the other: the producer
+ * continues, and events are kept until they are read, or dropped if nobody reads.
  */
 import type { Context } from '../context/context.js';
 import { whenIdle } from '../lib/clock.js';
@@ -33,7 +33,7 @@ export class EventQueue implements EventSink {
   private readonly moreWaiters: Waiter[] = [];
   private room: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined = undefined;
   private ended: { readonly error?: unknown } | undefined = undefined;
-  /** False when nobody will read any more: events are let go. */
+  /** False when nobody will read any more: events are dropped. */
   private open = true;
   private iterated = false;
   private resultWanted = false;
@@ -65,8 +65,8 @@ export class EventQueue implements EventSink {
   }
 
   /**
-   * A piece of a message. Of many that come right after each other, a reader who waits is handed several at once:
-   * waking it is what takes longest. It is never kept waiting once no promise can go on.
+   * A piece of a message. If many come right after each other, a waiting reader gets several at once, because waking
+   * it takes longest. It is woken at the latest when no other promise has work to do.
    */
   pushDelta(event: AgentEvent): void {
     if (!this.open) return;
@@ -110,7 +110,7 @@ export class EventQueue implements EventSink {
     return this.ended ? this.last() : new Promise(this.wait);
   }
 
-  /** No event follows. With an error, the consumer is thrown it after the last event, once. */
+  /** No event follows. An error is thrown to the consumer once, after the last event. */
   end(failure?: { readonly error: unknown }): void {
     this.ended ??= failure ?? {};
     this.wake();
@@ -123,15 +123,15 @@ export class EventQueue implements EventSink {
   }
 
   /**
-   * Somebody wants the result: the run does not wait for readers any more. Whether events are let go is seen when there are
-   * too many again: whoever asked may be about to read.
+   * Somebody wants the result, so the run no longer waits for readers. Whether to drop events is decided when there
+   * are too many again: the caller may be about to read.
    */
   detach(): void {
     this.resultWanted = true;
     this.makeRoom();
   }
 
-  /** The consumer has left: it is given nothing more, not even the error. */
+  /** The consumer has left: it gets nothing more, not even the error. */
   leave(): void {
     this.drain();
     this.end();

@@ -12,24 +12,25 @@ export interface RunStream extends AsyncIterable<AgentEvent> {
   /** For one reader: iterating a second time throws `STREAM_TAKEN`. */
   [Symbol.asyncIterator](): AsyncIterableIterator<AgentEvent, undefined>;
   /**
-   * Settles when the run has ended. Once it was asked for, the run waits for no reader: where nobody iterates, events are
-   * let go; where somebody does, all of them are kept until they are read.
+   * Settles when the run has ended. Once you have asked for it, the run no longer waits for readers: events are
+   * dropped if nobody iterates, and kept until they are read if somebody does.
    */
   readonly result: Promise<RunResult>;
   /**
-   * Reads the stream as the object its answer is going to be, for answers in JSON: each value is what has been shown of
-   * it so far, strings as far as they go. What guards hold back is not in it. After a retry it starts over. The last value
-   * is `result.output`, where there is one. It reads instead of a loop over the events, and leaving it aborts, too.
+   * For answers in JSON: reads the stream as the object that the answer is going to be. Each value is what has been
+   * shown so far, with unfinished strings and without what guards hold back. After a retry it starts over. The last
+   * value is `result.output`, if there is one. Use it instead of a loop over the events. Leaving it aborts the run,
+   * too.
    */
   readonly partials: AsyncIterable<unknown>;
   /**
-   * Lets the run go on without its reader: it waits for nobody who reads, and leaving the loop does not abort it any more.
-   * It still ends by `session.abort()`, the `signal` of the run and its limits. Returns the stream.
+   * Lets the run continue without its reader: it doesn't wait for one, and leaving the loop no longer aborts it.
+   * `session.abort()`, the `signal` of the run and its limits still end it. Returns the stream.
    */
   detach(): this;
 }
 
-/** One class, not an object literal: a getter of its own would give each stream a hidden class of its own. */
+/** A class and not an object literal: with its own getter, each stream would get its own hidden class. */
 export class EventStream implements RunStream {
   readonly #queue: EventQueue;
   readonly #result: Promise<RunResult>;
@@ -93,7 +94,7 @@ class EventReader implements AsyncIterableIterator<AgentEvent, undefined> {
     return this.#queue.next();
   }
 
-  /** Ends the run this was the stream of, if it is still under way and not detached. */
+  /** Ends the run of this stream, if it is still under way and not detached. */
   async return(): Promise<IteratorResult<AgentEvent, undefined>> {
     this.#queue.leave();
     await this.#endRun();

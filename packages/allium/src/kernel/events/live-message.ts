@@ -19,8 +19,8 @@ import type { RunEvents } from './run-events.js';
 type Content = readonly AssistantContent[];
 
 /**
- * Every turn has one, also when nobody watches: then it shows nothing, but still knows what would be on the screen,
- * so that guards have said the same, and an abort leaves the same message behind.
+ * Every turn has one, even if nobody watches. Then it shows nothing, but still knows what would be on the screen, so
+ * that guards say the same and an abort leaves the same message behind.
  */
 export class LiveMessage {
   readonly watched: boolean;
@@ -35,7 +35,7 @@ export class LiveMessage {
   /** Something that is not text was shown. */
   private mixed = false;
   private stream: LiveStream | undefined = undefined;
-  /** Stand for the stream if nobody watches and no guard judges: where it comes from, and what it came to. */
+  /** Used instead of the stream if nobody watches and no guard judges: where it comes from, and its content. */
   private source: Assembler | undefined = undefined;
   private claimed: Content | undefined = undefined;
   /** A response that is shown whole. */
@@ -55,7 +55,7 @@ export class LiveMessage {
     this.events = run.events;
   }
 
-  /** Nothing is told before that. If it fails, nothing ever is. */
+  /** Holds events back until this resolves. If it rejects, they are never emitted. */
   holdUntil(allowed: Promise<void>): void {
     this.held = [];
     const release = (): void => {
@@ -87,18 +87,18 @@ export class LiveMessage {
     return this.stream;
   }
 
-  /** A response with this content is what an attempt came to. */
+  /** An attempt ended with a response of this content. */
   claim(stream: LiveStream | undefined, content: Content): void {
     if (stream) stream.claim(content);
     else if (this.source) this.claimed = content;
   }
 
-  /** An attempt failed: what it showed is void. */
+  /** An attempt failed, so what it showed is void. */
   abandon(stream: LiveStream | undefined, source: Assembler): void {
     if (stream ? this.isLive(stream) : this.source === source) this.reset();
   }
 
-  /** An attempt ended, one way or the other. */
+  /** An attempt ended, with or without a response. */
   ended(): void {
     if (--this.active === 0) this.overlapping = false;
   }
@@ -107,7 +107,7 @@ export class LiveMessage {
     return this.stream === stream;
   }
 
-  /** The stream this response came by, while it is the one that is shown. */
+  /** The stream of this response, if it is the one that is shown. */
   streaming(response: ModelResponse): LiveStream | undefined {
     return this.stream?.owns(response.content) ? this.stream : undefined;
   }
@@ -152,7 +152,7 @@ export class LiveMessage {
     this.emit({ type: 'message_start', runId, sessionId, messageId, role: 'assistant' });
   }
 
-  /** The layers have agreed on a response: what is missing of it is shown, or all of it anew. */
+  /** The layers have agreed on a response: shows what is missing of it, or all of it again. */
   finish(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> {
     const stream = this.streaming(response);
     if (!stream && this.claimed !== response.content) this.reset();
@@ -177,7 +177,7 @@ export class LiveMessage {
     }
   }
 
-  /** Parts were taken out, so that what was shown stands elsewhere now: it is shown anew. */
+  /** Parts were removed, so what was shown is in another place now: shows all of it again. */
   replay(content: Content): void {
     if (!this.watched) return;
     if (this.dirty) this.tellReset();
@@ -185,8 +185,8 @@ export class LiveMessage {
   }
 
   /**
-   * The text that was released before an abort, or would have been if somebody had watched. Where more than that
-   * was shown, or it now stands elsewhere, it is shown anew.
+   * The text that was released before an abort, or would have been if somebody had watched. If more than that was
+   * shown, or its place has changed, it is shown again.
    */
   released(): readonly TextContent[] {
     if (this.held) return [];
@@ -199,7 +199,7 @@ export class LiveMessage {
     return content;
   }
 
-  /** The text that got through. A guard that objects now leaves nothing. */
+  /** The text that got through the guards; nothing if one objects now. */
   private texts(): readonly BlockText[] {
     try {
       if (this.whole) return textsOf(this.whole);
@@ -227,9 +227,9 @@ export class LiveMessage {
   }
 }
 
-/** One attempt on its way through the guards, and to the consumer. */
+/** One attempt on its way through the guards to the consumer. */
 export class LiveStream {
-  /** A guard objected: nothing more is shown, and all of it is judged anew if it is what the layers agree on. */
+  /** A guard objected: nothing more is shown. If the layers choose this response, all of it is judged again. */
   objected = false;
   private readonly gate: ResponseGate | undefined = undefined;
   private readonly holdsCalls: boolean;
@@ -247,7 +247,7 @@ export class LiveStream {
     const { guards, guardsResponses } = live.run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;
     if (!guardsResponses) return;
-    // Where no layer can put another response in its place, there is nothing to wait for.
+    // If no layer can replace the response, there is nothing to wait for.
     const waits = live.run.plan.layers.model.length > 0 || live.isHeld;
     this.gate = new ResponseGate(ctx, waits, (type, block, text) => {
       if (live.watched) live.showText(type, block, text);
@@ -274,7 +274,7 @@ export class LiveStream {
     const { last } = this;
     if (block > last) this.last = block;
     try {
-      // Text without a key goes on in the last block: nothing more comes of that one when another has begun.
+      // Text without a key goes into the last block, so that block is complete when another begins.
       if (last >= 0 && block > last && !this.source.isKeyed(last)) gate.close(last);
       if (part.type !== 'text' && part.type !== 'thinking') return;
       gate.push(part.type, block, part.text);

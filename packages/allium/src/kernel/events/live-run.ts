@@ -1,4 +1,4 @@
-/** What the live message needs of its run. */
+/** What the live message needs from its run. */
 
 import type { RunPort } from '../context/run-port.js';
 import type { Judgements } from '../guards/verdict-cache.js';

@@ -5,7 +5,7 @@ import type { AgentEvent, Observer } from '../protocol/events.js';
 
 export interface ObserverProblem {
   readonly observer: string;
-  /** What it threw, when it did. */
+  /** What it threw, if it did. */
   readonly error?: unknown;
   /** Events it was too slow for, in all. */
   readonly dropped: number;
@@ -19,14 +19,14 @@ const REPORT_EVERY = 1000;
 export class ObserverFeed {
   private readonly queue = new RingQueue<AgentEvent>();
   private busy: Promise<void> | undefined;
-  /** The observer is at work on an event. */
+  /** The observer is working on an event. */
   private waits = false;
-  /** It was still at work after everything else that was ready had run. */
+  /** It was still working after everything else that was ready had run. */
   private slow = false;
   private closed = false;
   private dropped = 0;
   private reported = 0;
-  /** Is it told of results that are not written yet? */
+  /** Does it get results that are not written yet? */
   readonly early: boolean;
   private readonly name: string;
   private readonly call: (event: AgentEvent) => void | Promise<void>;
@@ -52,7 +52,7 @@ export class ObserverFeed {
     this.busy ??= this.drain();
   }
 
-  /** Is much to be told to an observer that has not had its turn? One that is slow has had it. */
+  /** Are many events waiting for an observer that has not had its turn? A slow one has had it. */
   get isDue(): boolean {
     return !this.slow && this.queue.length >= this.capacity / 2;
   }
@@ -62,7 +62,7 @@ export class ObserverFeed {
     this.slow = this.waits;
   }
 
-  /** It is told nothing more, not even what waits for it. */
+  /** It gets nothing more, not even what is waiting. */
   close(): void {
     this.closed = true;
   }

@@ -1,22 +1,22 @@
 /** Reads JSON that is still being written. */
 
 /**
- * Takes a JSON text piece by piece and tells what it says so far. Strings are shown as far as they go; keys, numbers
- * and words like `true` when they are complete. A code fence around the JSON is skipped, and so is what follows it.
+ * Takes a JSON text piece by piece and reads what it says so far. Strings are shown as far as they go; keys, numbers
+ * and words like `true` once they are complete. A code fence around the JSON is skipped, and so is what follows it.
  */
 export class PartialJson {
   private text = '';
-  /** Up to here the text was looked at. */
+  /** The text was read up to here. */
   private at = 0;
   /** What closes the objects and lists that are open, innermost last. */
   private readonly open: string[] = [];
   private inString = false;
   private escaped = false;
-  /** Digits that are missing of an escape like `\\u00e4`. */
+  /** How many digits of an escape like `\\u00e4` are missing. */
   private digits = 0;
-  /** The string under way can be cut here: not inside an escape, nor inside a character of two units. */
+  /** The current string can be cut here: not inside an escape, nor inside a surrogate pair. */
   private safe = 0;
-  /** The string under way is a key, or the next one would be. */
+  /** The current string is a key, or the next one would be. */
   private expectsKey = false;
   private isKey = false;
   /** `text` cut here, and closed with `closers`, is valid JSON. */
@@ -46,7 +46,7 @@ export class PartialJson {
       this.told = json;
       return { value };
     } catch {
-      // It is not JSON: whoever checks the whole text says why.
+      // It is not JSON. The check of the whole text says why.
       return undefined;
     }
   }
@@ -80,7 +80,7 @@ export class PartialJson {
       this.expectsKey = false;
       this.complete();
     } else if (char === ',') {
-      // What stood before it is complete: a number shows only now.
+      // The value before it is complete: only now a number shows.
       this.complete(this.at - 1);
       this.expectsKey = this.open.at(-1) === '}';
     } else if (char === ':') this.expectsKey = false;

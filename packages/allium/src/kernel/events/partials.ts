@@ -4,8 +4,8 @@ import type { AgentEvent } from '../protocol/events.js';
 import { PartialJson } from './partial-json.js';
 
 /**
- * Reads the events of a stream and tells what the JSON in the answer says so far, whenever it says more. When a
- * message is taken back or another one begins, it starts over. The last value is the output of the run, where there is one.
+ * Reads the events of a stream and yields what the JSON in the answer says so far, each time there is more. Starts
+ * over when a message is reset or another begins. The last value is the output of the run, if there is one.
  */
 export async function* partialsOf(events: AsyncIterable<AgentEvent>): AsyncGenerator<unknown, undefined> {
   let json = new PartialJson();

@@ -1,4 +1,7 @@
-/** The events of a run as its caller reads them, with the originals of placeholders in the answer. Observers get the others. */
+/**
+ * The events of a run as its caller reads them, with the originals of placeholders in the answer. Observers see the
+ * placeholders.
+ */
 
 import type { Context } from '../context/context.js';
 import { SpanStage } from '../guards/redact-stream.js';
@@ -12,11 +15,11 @@ import type { EventSink } from './event-queue.js';
 type Update = AgentEvent & { readonly type: 'message_update' };
 
 export class RestoringQueue implements EventSink {
-  /** The text of each block of the message under way: the end of it may be the beginning of a placeholder. */
+  /** The text of each block of the current message. Its end may be the beginning of a placeholder. */
   private readonly blocks = new Map<number, SpanStage>();
   private readonly guards: readonly PlannedGuard[];
   private readonly hold: number;
-  /** Of the attempt that is shown, which may have made placeholders that no cell holds yet. */
+  /** The attempt that is shown. It may have made placeholders that no cell holds yet. */
   private attempt: Context | undefined;
 
   constructor(

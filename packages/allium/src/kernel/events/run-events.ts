@@ -14,20 +14,20 @@ export class RunEvents {
 
   constructor(
     private queue: EventSink | undefined,
-    /** The agent's, which may get more of them during the run. */
+    /** The agent's feeds. Some may be added during the run. */
     private readonly feeds: readonly ObserverFeed[],
-    /** Those of this run alone. */
+    /** The feeds of this run alone. */
     private readonly own: readonly ObserverFeed[],
   ) {
     this.watched = queue !== undefined || feeds.length > 0 || own.length > 0;
   }
 
-  /** Does somebody watch who is told only what is written? */
+  /** Is somebody watching who only gets what is written? */
   get waitsForWrites(): boolean {
     return this.queue !== undefined || !this.feeds.every(isEarly) || !this.own.every(isEarly);
   }
 
-  /** `read`: the same as the caller reads it. */
+  /** `read`: the event as the caller reads it. */
   emit(event: AgentEvent, read: AgentEvent = event): void {
     if (this.feeds.length > 0 || this.own.length > 0) this.feed(event);
     if (this.queue !== undefined) this.queue.push(read);

@@ -54,7 +54,7 @@ export async function posted(store: Store, state: SessionState): Promise<readonl
   return left(await store.take(state.sessionId, forgotten(state)), state);
 }
 
-/** The entry that takes out the answers to these questions and the revocations, and leaves everything else. */
+/** The entry that takes out the revocations and the answers to these questions, and leaves everything else. */
 export function tookAnswers(
   found: readonly Posted[],
   questions: { has(requestId: string): boolean },

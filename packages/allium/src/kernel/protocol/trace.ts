@@ -12,7 +12,7 @@ export const TRACE_VERSION = 1;
 export type TraceMode = 'off' | 'changes';
 
 /**
- * What was done. `called`: a model or tool was called; `noted`: a middleware reported something with `ctx.note()`.
+ * What was done. `called`: a model or tool was called; `noted`: another line of `result.changes`.
  */
 export type TraceAct =
   | 'allowed'

@@ -1,4 +1,4 @@
-/** What a run does that has no turns: those who can compact the history do so. */
+/** A run without turns: middleware that can compact the history do so. */
 
 import { ModelContext, ModelSeam } from '../context/context.js';
 import { checkLimits } from '../context/stop-checks.js';
@@ -8,7 +8,7 @@ import { controlKind } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import type { Run } from './run.js';
 
-/** Nobody watches the model calls that they make. */
+/** Nobody watches their model calls. */
 export async function compactHistory(run: Run): Promise<Stop> {
   checkLimits(run);
   const seam = new ModelSeam(run, run.scope, undefined, run.history.length);

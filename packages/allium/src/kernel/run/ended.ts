@@ -25,7 +25,9 @@ export function endedBy(run: ResultRun, error: unknown, ctx: RunContext): Ended 
   return { result: resultOf(run, 'error', failedWith(error, ctx)), failure };
 }
 
-/** What events and the journal tell of an error. It may quote what guards removed; the caller gets it as it is. */
+/**
+ * The stop of a failed run, for events and the journal, without what guards remove. The caller gets the error itself.
+ */
 export function failedWith(error: unknown, ctx: RunContext): Stop {
   // The message about a broken guard holds no secrets.
   const known = codeOf(error) === 'GUARD_FAILED';
@@ -33,8 +35,9 @@ export function failedWith(error: unknown, ctx: RunContext): Stop {
 }
 
 /**
- * Puts what there is of a result on the error that a run fails with, as `RunError` has it: a layer that catches it can tell
- * how far the run got. Not listed among its properties, and left out where the error is no object, or has a `result`.
+ * Attaches the result so far to the error that a run fails with, as `RunError` has it, so that a layer that catches
+ * it can tell how far the run got. The property isn't enumerable, and is left out if the error isn't an object or has
+ * a `result` already.
  */
 export function carry(run: ResultRun, error: unknown, ctx: RunContext): void {
   if (typeof error !== 'object' || error === null || stopOf(error, undefined)) return;

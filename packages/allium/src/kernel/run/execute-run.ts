@@ -1,4 +1,6 @@
-/** One run from its start to its end: session, limits, run layers around the loop, and what is told and written at the end. */
+/**
+ * One run from start to end: session, limits, run layers around the loop, and how its end is written and reported.
+ */
 
 import { endChildren, waiting } from '../calls/end-children.js';
 import { unanswered } from '../calls/unanswered.js';
@@ -37,7 +39,7 @@ import { begin } from './start-run.js';
 export async function execute(start: Start): Promise<RunResult> {
   const { options, scope } = start;
   const unlink = follow(options.signal, scope);
-  // Aborted before it began: hooks and observers are told, and nothing is written.
+  // Aborted before it began: hooks and observers hear of it, and nothing is written.
   const stillborn = start.input !== undefined && options.signal?.aborted;
   let stopTimer: (() => void) | undefined;
   try {
@@ -63,12 +65,14 @@ export async function execute(start: Start): Promise<RunResult> {
   }
 }
 
-/** Through the layers to the end that is written. If every question is answered by then, through the layers again. */
+/**
+ * Goes through the layers and writes the end. If every question is answered by then, goes through the layers again.
+ */
 async function wholeRun(run: Run, stillborn: AbortSignal | undefined): Promise<Ended> {
   for (let input = run.start.input ?? []; ; input = []) {
     const ctx = new RunContext(run, run.scope, input, { input: undefined });
     const ended = await throughLayers(run, ctx);
-    // A sub-agent whose call was given up may still be winding down: it does not outlive the run.
+    // A sub-agent whose call was given up may still be winding down. It must not outlive the run.
     if (run.children.running) await Promise.allSettled(run.children.running.values());
     if (stillborn) return endedBy(run, abortOf(stillborn), ctx);
     const closing = close(run, ended, ctx);
@@ -83,7 +87,7 @@ async function throughLayers(run: Run, ctx: RunContext): Promise<Ended> {
     if (judges && run.loop === 'to come') await judgeOptions(run, ctx);
     const result = await inLayers(run, ctx);
     const { latched } = run.call;
-    // What a layer swallowed counts all the same.
+    // A signal that a layer swallowed still counts.
     const swallowed = latched !== undefined && result.status === 'done';
     return swallowed ? endedBy(run, latched, ctx) : { result };
   } catch (error) {
@@ -112,7 +116,7 @@ async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Pr
 
 /** The run layers around the loop. Code in them that ignores an abort is left behind. */
 function inLayers(run: Run, ctx: RunContext): Promise<RunResult> {
-  // Twice the time that calls have: they must be over first, so that those still open are answered.
+  // Twice the time of calls: they must be over first, so that open ones are answered.
   const graceMs = 2 * run.agent.teardownTimeoutMs;
   const onion = new Onion(run.plan.layers.run, (inner: RunContext) => insideLayers(run, inner));
   return run.supervise(Promise.resolve(onion.enter(0, ctx)) as Promise<RunResult>, graceMs);
@@ -137,8 +141,9 @@ async function insideLayers(run: Run, ctx: RunContext): Promise<RunResult> {
 const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', suspended: 'suspended' };
 
 /**
- * Writes the end, unless the run can go on later. What was posted and not taken is kept with the session. Returns nothing
- * if the run goes on at once: it was to wait for answers, and this last look at the inbox has found them all.
+ * Writes the end, unless the run can be resumed later. Posts that nobody took stay with the session. Returns nothing
+ * if the run continues at once: it was about to wait for answers, and this last look at the inbox has found all of
+ * them.
  */
 function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended | undefined> {
   if (ctx._state) run.cells.stage(ctx._state);
@@ -154,11 +159,12 @@ function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended | undef
     }
     return writeEnd(run, ended, due);
   };
-  // Code that was left behind may have an append under way. What is left to end is known once that has settled.
+  // Code that was left behind may have an append under way. Only when that has settled do we know what is left to
+  // end.
   const sealed = run.journal.seal();
   const refused = (error: unknown): Ended => {
     const { status } = ended.result;
-    // The journal refused, so the run ends as it is. The caller hears of the first failure.
+    // The journal refused, so the run ends as it is. The caller gets the first failure.
     if (status === 'error' || status === 'aborted') return ended;
     return {
       result: { ...ended.result, status: 'error', stop: failedWith(error, ctx) },
@@ -192,7 +198,7 @@ function endOfRun({ runId, open }: Run, { result: { status, stop } }: Ended): En
   return { v: ENTRY_VERSION, at: 0, type: 'run_end', runId, status, stop, turns: open.turns };
 }
 
-/** Open calls and sub-agents go on later, or are answered and ended together with the run. */
+/** Open calls and sub-agents continue later, or are answered and ended together with the run. */
 async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: boolean): Promise<Ended> {
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
@@ -213,7 +219,7 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   return last;
 }
 
-/** Nothing was written, so no append could notice that another runner took the run on or ended it. */
+/** Nothing was written, so no append could notice that another runner took over the run or ended it. */
 async function checkHead({ store, sessionId, state }: Run): Promise<void> {
   const head = await store.head(sessionId);
   if (head !== state.seq) throw sessionConflict(sessionId, state.seq, head);

@@ -40,8 +40,8 @@ const SUSPENDED: Stop = Object.freeze({ reason: 'suspended', message: 'The run w
 type Results = readonly ToolMessage[];
 
 /**
- * How a turn ended. `stop`: a decision to end the run; `over`: it ends with no further question; `more`: the model is to
- * be called again; `final`: why it ends if nothing keeps it going.
+ * How a turn ended. `stop`: a decision to end the run; `over`: it ends and no hook is asked; `more`: the model is
+ * called again; `final`: why the run ends if nothing keeps it going.
  */
 interface TurnEnd {
   readonly message: AssistantMessage | undefined;
@@ -53,7 +53,7 @@ interface TurnEnd {
   readonly suspended?: boolean;
 }
 
-/** Where a run goes on that was about to end as suspended when the last answer came. */
+/** How a run continues that was about to end as suspended when the last answer came. */
 const WAITING: TurnEnd = {
   message: undefined,
   toolResults: NOTHING,
@@ -80,7 +80,7 @@ async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   }
   const begun = begin(run, ctx);
   const end = begun instanceof Promise ? await begun : begun;
-  // What was said before the first turn is heard in it. If nothing had to be waited for, nothing can have come.
+  // Messages that came before the first turn are read in it. If nothing waited, none can have come.
   if (end === undefined && !isContinued(run) && (begun instanceof Promise || run.posted.length > 0))
     await takeIn(run, true, drain(run, 'steer'));
   if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
@@ -123,11 +123,11 @@ async function goOn(run: Run, first: TurnEnd | undefined): Promise<Stop> {
   }
 }
 
-/** Waits only where readers are behind. */
+/** Waits only if readers are behind. */
 function beginTurn(run: Run): Promise<void> | undefined {
   checkLimits(run);
   run.turn++;
-  // What was said so far was not the last word.
+  // There is another turn, so this was not the final output.
   run.output = undefined;
   return run.watched ? tellStart(run) : undefined;
 }
@@ -142,10 +142,10 @@ function runTools(run: Run, { decided, message, ctx }: Answer, batch: OpenBatch)
     .then(({ calls }) => new ToolBatch(run, batch, tools, notRun, calls).run());
 }
 
-/** Takes in the input, or what is left of the turn that a resumed run was in. Waits only where something does. */
+/** Takes in the input, or finishes the turn that a resumed run was in. Waits only if something does. */
 function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   if (run.resumed) {
-    // One that is aborted still has calls to answer.
+    // An aborted one still has calls to answer, so only a stop counts here.
     run.call.check();
     return resume(run);
   }
@@ -176,13 +176,13 @@ async function takeQueue(run: Run): Promise<undefined> {
 
 async function resume(run: Run): Promise<TurnEnd | undefined> {
   const posted = await drain(run, 'none');
-  // A cancel is taken over together with the end of the run: should that not be written, it still counts.
+  // A cancel is taken out together with the end of the run: if that can't be written, it still counts.
   if (posted && !run.scope.aborted) await takeAnswers(run, posted);
   restoreStop(run);
   return resumeTurn(run);
 }
 
-/** If everything the run would wait for was answered meanwhile, it goes on at once. */
+/** If everything the run would wait for was answered meanwhile, it continues at once. */
 async function wake(run: Run): Promise<TurnEnd | undefined> {
   const due = await drain(run, 'none');
   if (run.scope.aborted || !answersAll(run.open, due)) return undefined;
@@ -213,7 +213,7 @@ function turnEnd(
   };
 }
 
-/** The most tokens the answer could have. One that no model gave had no limit of its own. */
+/** The most tokens the answer could have. An answer that no model gave had no limit. */
 function limitOf({ _call, settings }: ModelContext): number | undefined {
   return _call.outputLimit ?? settings.maxOutputTokens;
 }
@@ -261,7 +261,7 @@ function tellStart(run: Run): Promise<void> | undefined {
   return run.pressure();
 }
 
-/** State that nothing else carried is written, then the turn has ended, whatever became of it. */
+/** Writes state that nothing else carried. Then the turn has ended, whatever the outcome. */
 function endTurn(
   run: Run,
   message: AssistantMessage | undefined,
@@ -295,9 +295,9 @@ async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>
     const due = await next;
     boundary(run);
     if (!due) return more;
-    // What came later stands after the input.
+    // Later messages come after the input.
     if (run.pendingInput) await run.pendingInput.allowed();
-    // A limit ends the run before the queue is touched: what nobody answers stays queued.
+    // A limit ends the run before the queue is touched: messages that nobody would answer stay queued.
     if (due.messages.length > 0) checkLimits(run);
     const taken = await acceptQueued(run, due);
     boundary(run);
@@ -319,7 +319,7 @@ function shouldStop(run: Run, { message, toolResults, more }: TurnEnd): Awaitabl
   return ctx._asked(() => shouldStopAfterTurn(hooks, ctx));
 }
 
-/** The run would end. Undefined: `onRunEnd` has something more to say, and there is another turn. */
+/** The run would end. Undefined: `onRunEnd` has added messages, and there is another turn. */
 async function atRunEnd(
   run: Run,
   { message, toolResults, final }: TurnEnd,

@@ -13,7 +13,7 @@ import type { Store } from '../protocol/store.js';
 import type { RunTrace } from '../protocol/trace.js';
 import { TraceReader } from '../trace/read-trace.js';
 
-/** What the sub-agents that have ended left in their cells, by the id of their session. */
+/** The cells of sub-agents that have ended, by the id of their session. */
 interface Below {
   readonly states: ReadonlyMap<string, StateReader> | undefined;
   readonly traces?: ReadonlyMap<string, RunTrace> | undefined;
@@ -32,7 +32,7 @@ export interface ReadableRun {
 type Keys = ReadonlyMap<StateCell<any>, string>;
 
 const readers = new WeakMap<RunResult, StateReader>();
-/** The runs of results that are traced. What they read is what is recorded when it is read. */
+/** The traces of results, if they are traced. Each read returns what is recorded by then. */
 const traces = new WeakMap<RunResult, () => RunTrace>();
 const NO_CELLS: Keys = new Map();
 const NONE: CellHolder = { cells: undefined };
@@ -43,13 +43,13 @@ export function stateIn(result: RunResult): StateReader {
   return readers.get(result) ?? readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
 }
 
-/** While the run is under way its cells are read as they are at the moment. */
+/** While the run is under way, its cells are read as they are at the moment. */
 export function liveState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells, run.children));
   keepTrace(result, run);
 }
 
-/** From here on they stay as they are, whatever the session goes on to do. */
+/** From here on they stay as they are, whatever the session does next. */
 export function finalState(result: RunResult, run: ReadableRun): void {
   readers.set(result, readerOf(run.cells.copy(), { states: run.children.states }));
   keepTrace(result, run);
@@ -71,13 +71,13 @@ function keepTrace(result: RunResult, { trace, runId, sessionId, history, childr
 
 type Kept = Pick<SessionState, 'cells' | 'lastCells' | 'open'>;
 
-/** The cells of a session that nobody here runs, as its journal has them. */
+/** The cells of a session that isn't running here, as its journal has them. */
 export function keptState({ cells, lastCells, open }: Kept, states?: Below['states']): StateReader {
   const kept = { cells, lastCells, open };
   return readerOf({ get: (cell) => storedState(kept, NO_CELLS, cell) }, { states });
 }
 
-/** Those of the sub-agents that these messages tell of, and of theirs, by the ids of their sessions. */
+/** The cells of the sub-agents that these messages mention, and of theirs, by the ids of their sessions. */
 export async function statesBelow(
   store: Store,
   sessionId: string,
@@ -100,7 +100,10 @@ export async function statesBelow(
   return states.size > 0 ? states : undefined;
 }
 
-/** The value of a cell in the journal. One that the agent does not declare, as a sub-agent's, is found by its name. */
+/**
+ * The value of a cell in the journal. A cell that the agent does not declare, such as a sub-agent's, is found by its
+ * name.
+ */
 export function storedState<T>(state: Kept, keys: Keys, cell: StateCell<T>): T {
   const run: CellHolder = { cells: state.open ? state.open.cells : state.lastCells };
   const key = keys.get(cell) ?? keyOf(cell, cell.scope === 'session' ? state : run);

@@ -7,8 +7,8 @@ import { isByObject, recognise } from '../plan/twins.js';
 import type { Plan } from '../protocol/middleware.js';
 
 /**
- * The plan for a run that goes on: its middleware have the names that its state is kept under. Throws unless every owner
- * of state is there.
+ * The plan to resume a run with: its middleware have the names that its state is stored under. Throws unless every
+ * owner of state is there.
  */
 export function resumedPlan(
   open: OpenRun,
@@ -38,8 +38,9 @@ const NOTHING_TELLS =
   'they share one name, have no options that tell them apart, and the run was started by another process or agent';
 
 /**
- * Those whose state of the run could go to another one of their kind now. There have to be as many of a kind as before,
- * and one without any name has to be in its place. What one of them does not know has come to the wrong one.
+ * Names of middleware whose run state might go to another one of the same name now. There have to be as many of a
+ * name as before, and one without a name has to be in its old place. State that its new owner doesn't declare has
+ * gone to the wrong one.
  */
 function ambiguous(
   { plan: before, cells }: OpenRun,
@@ -52,7 +53,7 @@ function ambiguous(
     .map((key) => key.slice(0, key.indexOf(':')))
     .filter((owner) => UNNAMED.test(owner) || twins.some(({ name }) => name === owner));
   for (const { name, middleware: one } of middleware) {
-    // The first of several has the name as it is.
+    // The first of several has the plain name.
     if (one.name !== name || !one.state?.some(({ scope }) => scope === 'run')) continue;
     const now = middleware.filter((other) => other.middleware.name === name).length;
     const then = before.filter((other) => other === name || other.startsWith(`${name}#`)).length;

@@ -32,7 +32,7 @@ export class RunRecord {
   /** Does anybody watch? If not, events aren't even made. */
   readonly watched: boolean;
   private unjournaled: Expense[] = [];
-  /** Records what is done, if the run is traced. */
+  /** Records what happens, if the run is traced. */
   trace: Recorder | undefined = undefined;
   /** Most runs have no time limit, and nobody asks. */
   private time: ActiveTime | undefined;
@@ -66,13 +66,13 @@ export class RunRecord {
 
   // ── What is written ────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Writes entries together with the state changes that wait, and tells of those. `how`: see `Journal`. */
+  /** Writes entries together with the state changes that wait, and reports those. `how`: see `Journal`. */
   append(entries: readonly EntryDraft[], how: 'append' | 'appendLate' | 'end' = 'append'): Awaitable<void> {
     const { journal } = this;
     // An append that is refused must not take along what waits in cells.
     if (how !== 'end') journal.check();
     const due = this.time?.isDue(this.open.activeMs);
-    // What was recorded rides along with what is written anyway.
+    // The trace is written along with whatever is written anyway.
     const traced = this.trace?.entry(how === 'end');
     if (!this.hasUnwritten && !due) {
       if (!traced) return this.write(entries, how);
@@ -94,7 +94,7 @@ export class RunRecord {
     return how === 'end' ? journal.end(entries) : journal.appendLate(entries);
   }
 
-  /** What time limits count from in the next part of the run. */
+  /** The entry that time limits count from in the next part of the run. */
   active(): EntryDraft {
     return { type: 'active', runId: this.runId, ms: this.activeMs };
   }
@@ -136,10 +136,10 @@ export class RunRecord {
       run.unjournaled.push({ usage, costUsd });
   }
 
-  /** The cost of the usage a message carries; it leaves the list of usage that belongs to no message. */
+  /** The cost of the usage a message carries. Removes it from the usage that belongs to no message. */
   claimUsage(usage: Usage | undefined): Expense | undefined {
     const { unjournaled } = this;
-    // Mostly it is the last.
+    // Usually it is the last.
     if (unjournaled.at(-1)?.usage === usage) return unjournaled.pop();
     const at = unjournaled.findLastIndex((one) => one.usage === usage);
     return at < 0 ? undefined : unjournaled.splice(at, 1)[0];
@@ -151,7 +151,7 @@ export class RunRecord {
     return new ActiveTime(this.clock, this.open.activeMs, this.limits.timeoutMs);
   }
 
-  /** Time spent in here is not active time, nor is it for the parent. */
+  /** Time spent in here is not active time, neither for this run nor for its parent. */
   paused<T>(wait: () => Promise<T>): Promise<T> {
     const { parent } = this.start;
     this.time ??= this.activeTime();
@@ -162,12 +162,12 @@ export class RunRecord {
     return this.time?.isPaused ?? false;
   }
 
-  /** How long the run has not been active, a pause under way included. */
+  /** How long the run has not been active, including the current pause. */
   get pausedMs(): number {
     return this.time?.pausedMs ?? 0;
   }
 
-  /** How long it has been active, where its time is limited. */
+  /** How long it has been active, if its time is limited. */
   get activeMs(): number {
     return this.time?.ms ?? 0;
   }

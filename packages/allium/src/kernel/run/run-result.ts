@@ -1,4 +1,4 @@
-/** The result of a run under way or ended. What still grows is made when it is read. */
+/** The result of a run, under way or ended. Fields that still grow are made when they are read. */
 
 import { RunContext as Internal } from '../context/context.js';
 import { restoredResult } from '../events/restoring-queue.js';
@@ -16,7 +16,7 @@ import type { PendingRequest } from '../protocol/store.js';
 import type { RunTrace } from '../protocol/trace.js';
 import { finalState, liveState, type ReadableRun, stateIn, traceIn } from './result-state.js';
 
-/** What a result needs of its run. */
+/** What a result needs from its run. */
 export interface ResultRun extends InboxRun, ReadableRun {
   readonly changes: readonly Change[];
 }
@@ -27,7 +27,7 @@ export function resultOf(run: ResultRun, status: RunStatus, stop: Stop): RunResu
   return result;
 }
 
-/** The result that the caller gets. What a layer made of one is a plain object, which lacks what others have. */
+/** The result that the caller gets. If a layer made it, it is a plain object that lacks some members. */
 export function finalResult(run: ResultRun, given: RunResult): RunResult {
   const result: RunResult =
     given instanceof Result
@@ -64,8 +64,8 @@ export function withLatest(run: ResultRun, result: RunResult, from: number, due:
 }
 
 /**
- * A whole result for a `wrapRun` that answers itself: the text, or any fields that are to be other than those of the run
- * as it is now. Without more it is `done`.
+ * Makes a whole result for a `wrapRun` that answers itself, from a text or from some fields. The others are those of
+ * the run as it is now. By default it is `done`.
  *
  * @example
  * const closed = defineMiddleware({ name: 'closed', wrapRun: (ctx) => runResult(ctx, 'We are closed.') });
@@ -144,8 +144,8 @@ class Result implements RunResult {
 }
 
 /**
- * Properties of the object itself, so that `{ ...result }` has them; the same functions for every result. Functions
- * made for each would give each a hidden class, which lives on, with all it can reach, until a full collection.
+ * Own properties, so that `{ ...result }` has them, with the same functions for every result. Separate functions
+ * would give each result a hidden class that lives, with all it can reach, until a full collection.
  */
 const LAZY = {
   usage: lazily((run) => run.budget.usage),
@@ -165,8 +165,8 @@ function changesOf({ changes }: ResultRun): readonly Change[] {
 }
 
 /**
- * Where the lazy properties come from. A run holds what guards removed, so nobody finds it by way of a result. Known by the
- * `stop` of the result, which copies of its properties have too.
+ * Where the lazy properties come from. A run holds what guards removed, so nobody may get hold of it through a
+ * result. Keyed by the `stop` of the result, which copies of it share.
  */
 const sources = new WeakMap<Stop, ResultRun>();
 
@@ -180,7 +180,7 @@ function lazily(read: (run: ResultRun) => unknown): PropertyDescriptor {
   };
 }
 
-/** `state` and `trace` are getters of the class; what a layer copied of them is void. */
+/** `state` and `trace` are getters of the class. Copies that a layer made of them are void. */
 function withoutState({ state: _, trace: __, ...rest }: RunResult): Omit<RunResult, 'state' | 'trace'> {
   return rest;
 }

@@ -40,9 +40,9 @@ const MAX_CHANGES = 1000;
 class Children {
   /** Runs that have not ended, by the place of their call. */
   running: Map<string, Promise<unknown>> | undefined;
-  /** What those that have ended left in their cells, by the id of their session. */
+  /** The cells of those that have ended, by the id of their session. */
   states: Map<string, StateReader> | undefined;
-  /** The same of their traces, if they are traced. */
+  /** Their traces, likewise, if they are traced. */
   traces: Map<string, RunTrace> | undefined;
   /** Calls that may have started some, and were answered without them. */
   givenUp: GivenUp | undefined;
@@ -57,26 +57,26 @@ export class Run extends RunRecord implements ToolsRun {
   readonly breather = new Breather();
   readonly changes: Change[] = [];
   /**
-   * Run layers come before the loop, and one may end without it. `woken`: it was about to end as suspended, and comes through
-   * them again. `over`: the end is told, and no event follows.
+   * Where the loop is. Run layers come before it, and may end the run without it. `woken`: it was about to end as
+   * suspended, and goes through the layers again. `over`: its end has been reported, and no event follows.
    */
   loop: 'to come' | 'begun' | 'woken' | 'given up' | 'over' = 'to come';
-  /** When this process took the run on, somebody was being asked about its calls, so none of them had begun. */
+  /** When this process took over the run, somebody was being asked about its calls, so none of them had begun. */
   asked = false;
-  /** What nobody had taken over when the inbox was last looked at. */
+  /** What was left in the inbox when it was last read. */
   posted: readonly Posted[] = NOTHING;
   /** What the caller passed for middleware, as guards left it. */
   options: DeclaredOptions;
-  /** Who counts what is used; to begin with, those who do so for the parent. */
+  /** Who counts what is used; at first, those who count for the parent. */
   meters: Meters | undefined;
   turn: number;
-  /** What the model calls of a turn start from. */
+  /** The request that model calls of a turn start from. */
   request: RequestParts;
-  /** The structured output, as far as a middleware has set it. */
+  /** The structured output, if a middleware has set it. */
   output: unknown;
-  /** Who has started which turn again. */
+  /** Which middleware have restarted which turn. */
   private restarts: Set<string> | undefined;
-  /** The input, while guards judge it beside the first model call. */
+  /** The input, while guards judge it in parallel to the first model call. */
   pendingInput: PendingInput | undefined;
 
   constructor(
@@ -189,7 +189,7 @@ export class Run extends RunRecord implements ToolsRun {
     this.trace?.note(by, what, did);
   }
 
-  /** Tells observers what a guard said, and notes it. */
+  /** Notes a guard's verdict and reports it to observers. */
   report(verdict: GuardVerdict, what: string, about?: PublicContext): void {
     if (this.changes.length < MAX_CHANGES)
       this.changes.push({ turn: this.turn, by: verdict.guard, what, verdict });
@@ -198,9 +198,9 @@ export class Run extends RunRecord implements ToolsRun {
     if (this.watched && !this.over) this.emit({ type: 'guard_verdict', runId, sessionId, verdict });
   }
 
-  /** Notes what a middleware says of itself, without what guards find in it. */
+  /** Notes what a middleware says, after removing what guards find in it. */
   noteSaid(by: string, what: string): void {
-    this.note(by, toldBeside(what, this, by) ?? 'said something that may not be told');
+    this.note(by, toldBeside(what, this, by) ?? 'said something that guards withhold');
   }
 
   // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,9 +232,9 @@ export class Run extends RunRecord implements ToolsRun {
 
   // ── How it ends ────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** A stop was latched somewhere in the run. Everything in it, sub-agents included, hears of it and begins nothing. */
+  /** A stop was latched somewhere in the run. Everything in it hears of it, sub-agents too, and begins nothing. */
   halt(signal: unknown, by: string | undefined): void {
-    // Latching it comes back here.
+    // `latch` calls this again.
     if (this.call.latched === undefined) this.call.latch(signal, by);
     else for (const one of [...this.inside]) one.halt(signal, by);
   }
@@ -245,13 +245,13 @@ export class Run extends RunRecord implements ToolsRun {
     return error;
   }
 
-  /** Surrenders, but writes a late result first: what a tool did is not in doubt because of this. */
+  /** Surrenders, but writes a late result first, so that the tool's effect is not in doubt. */
   async lose(error: unknown): Promise<never> {
     await this.journal.settleLate();
     throw this.surrender(this.ofStore(error));
   }
 
-  /** Puts what there is of a result on the error that the run fails with. */
+  /** Attaches the result so far to the error that the run fails with. */
   carry(error: unknown, ctx: RunContext): void {
     carry(this, error, ctx);
   }
@@ -260,7 +260,7 @@ export class Run extends RunRecord implements ToolsRun {
     return this.loop === 'over';
   }
 
-  /** Its end is told: no event follows, whatever was left running in it. */
+  /** Its end has been reported: no event follows, even if something is left running in it. */
   end(): void {
     this.loop = 'over';
     const { inside } = this.start.parent ?? {};

@@ -146,7 +146,7 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
   return run;
 }
 
-/** Is the trace kept with the journal? A sub-agent does as its caller, and a resumed run goes on as it began. */
+/** Is the trace kept with the journal? A sub-agent follows its caller, and a resumed run stays as it began. */
 function keepsTrace({ agent, options, parent }: Start, { trace }: OpenRun): boolean {
   const { trace: mode = parent?.trace?.keeps || trace.length > 0 ? 'changes' : agent.trace } = options;
   return mode === 'changes';
@@ -223,8 +223,8 @@ async function answered({ store, state, agent }: Start, { requests }: OpenRun): 
 }
 
 /**
- * Answers that come with a resume get in line behind those that were posted: the first one counts. All of them or none: a
- * wrong answer beside good ones changes nothing. Returns the ids of the posts by request.
+ * Answers that come with a resume get in line behind those that were posted: the first one counts. Either all are
+ * taken or none: a wrong answer beside good ones changes nothing. Returns the ids of the posts by request.
  */
 async function postAnswers(
   start: Start,
@@ -291,7 +291,7 @@ function anotherOpen({ sessionId, open, ended }: SessionState, runId: string): A
   );
 }
 
-/** A new message ends what was left open: every pending call is answered, visibly, before the history goes on. */
+/** A new message ends what was left open: every pending call gets a visible result before the history continues. */
 async function settleOpen(
   journal: Journal,
   { agent, store, forgets }: Start,

@@ -22,7 +22,7 @@ import type { Run } from './run.js';
 
 export interface Start {
   readonly agent: RunAgent;
-  /** Where the session is kept: for a sub-agent's, the store of its parent. */
+  /** Where the session is kept. For a sub-agent, that is the store of its parent. */
   readonly store: BoundedStore;
   /** The session is deleted when the run has ended. */
   readonly forgets: boolean;
@@ -30,10 +30,10 @@ export interface Start {
   readonly tenant: string | undefined;
   /** Undefined for a resume; empty to continue with the history and the messages that wait. */
   readonly input: readonly Message[] | undefined;
-  /** It has no turns: the history is compacted, and that is all. */
+  /** It has no turns: it only compacts the history. */
   readonly compacts: boolean;
   readonly options: ResumeOptions;
-  /** Those of the options that belong to middleware. */
+  /** The options that belong to middleware. */
   readonly declared: DeclaredOptions;
   /** The run whose tool or hook starts this one. */
   readonly parent: Run | undefined;
@@ -43,7 +43,7 @@ export interface Start {
 
 type ForCalls = ToolsRun['agent'];
 
-/** What a run needs of the agent it belongs to. */
+/** What a run needs from its agent. */
 export interface RunAgent extends ForCalls {
   readonly settings: ModelSettings;
   readonly limits: Limits;

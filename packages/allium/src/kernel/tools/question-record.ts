@@ -1,4 +1,4 @@
-/** What is written and told about the questions of a batch. */
+/** Journals the questions of a batch and reports them. */
 
 import { hashOf, shownArguments } from '../calls/tool-arguments.js';
 import type { Call, CallBatch } from '../calls/tool-call.js';
@@ -12,7 +12,7 @@ export class QuestionRecord {
   /** Verdicts and questions that wait to be written. */
   entries: EntryBody[] = [];
   protected readonly run: ToolsRun;
-  /** Ids of questions that events have told of. */
+  /** Ids of questions that were reported. */
   private readonly told = new Set<string>();
 
   constructor(protected readonly batch: CallBatch) {
@@ -64,7 +64,7 @@ export class QuestionRecord {
     return last;
   }
 
-  /** Tells what calls wait for, once it is journaled. */
+  /** Reports what calls wait for, once it is journaled. */
   tellAll(calls: readonly Call[]): void {
     for (const call of calls) if (call.pending) this.tell(call, call.pending);
   }
@@ -80,12 +80,12 @@ export class QuestionRecord {
     await this.flush();
   }
 
-  /** Has the question written with the next flush, unless the journal has it. */
+  /** The question is written with the next flush, unless the journal has it. */
   stage(request: PendingRequest): void {
     const { requests, batch } = this.run.open;
     const { runId } = this.run;
     const isOpen = requests.has(request.id);
-    // A call that began anew in order to ask again counts as begun until it is written that it asks.
+    // A call that started over in order to ask again counts as begun until the journal says that it asks.
     if (isOpen && !batch?.started.includes(request.callId)) return;
     if (this.entries.some((entry) => entry.type === 'request' && entry.request.id === request.id)) return;
     const replaces = isOpen ? [] : this.replacedBy(request);

@@ -130,7 +130,7 @@ export class ToolApproval {
     if (result) call.result ??= result.value as ToolResult;
   }
 
-  /** One question for all who ask: that of the first for whom it is not allowed already. */
+  /** One question for everybody who asks: that of the first who isn't satisfied by an allowance. */
   private async question(
     call: Call,
     ctx: ToolContext,

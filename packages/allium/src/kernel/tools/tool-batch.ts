@@ -39,7 +39,7 @@ export class ToolBatch implements CallBatch {
   readonly message: AssistantMessage;
   readonly open: readonly Call[];
   limit: StopRun | undefined = undefined;
-  /** Set once one of the calls asks somebody: what calls beside it are cut off with. */
+  /** Set once one of the calls asks somebody. Calls beside it are cut off with this signal. */
   private waiting: Aborted | undefined = undefined;
   private approving: ToolApproval | undefined = undefined;
 
@@ -90,7 +90,7 @@ export class ToolBatch implements CallBatch {
     }
   }
 
-  /** Runs the calls, unless somebody has to be asked first. Comes to the questions that nobody has answered yet. */
+  /** Runs the calls, unless somebody has to be asked first. Returns the questions that nobody has answered yet. */
   private decide(): Awaitable<Pending> {
     if (!needsApproval(this.runner)) return this.executeAll();
     return this.ask().then((pending) => (pending.length > 0 ? pending : this.executeAll()));
@@ -130,7 +130,7 @@ export class ToolBatch implements CallBatch {
 
   // ── Execution ──────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** Journals that calls begin whose effects must not happen twice: after a crash they are in doubt. */
+  /** Journals the start of calls whose effects must not happen twice: after a crash they are in doubt. */
   started(calls: readonly Call[]): Awaitable<void> {
     const { runner: run, message, batch } = this;
     let entries: EntryDraft[] | undefined;
@@ -145,7 +145,7 @@ export class ToolBatch implements CallBatch {
     if (entries) return run.append(entries);
   }
 
-  /** Runs a call, unless its result is there, and records what it came to. */
+  /** Runs a call, unless it has a result already, and records its result. */
   execute(call: Call): Awaitable<void> {
     if (!call.result && this.isHalted) return;
     tellStart(call);
@@ -188,7 +188,7 @@ export class ToolBatch implements CallBatch {
   private goIn(call: Call): Awaitable<ToolResult> {
     const { layers, onions } = this.runner.plan;
     call.goIn();
-    // Without layers nothing but the tool is inside, which is left behind when it ignores an abort.
+    // Without layers only the tool is inside. It is left behind if it ignores an abort.
     if (layers.tool.length === 0) return innermost(call.ctx);
     onions.tool ??= new Onion(layers.tool, innermost);
     const work = onions.tool.enter(0, call.ctx) as Awaitable<ToolResult>;
@@ -227,7 +227,7 @@ export class ToolBatch implements CallBatch {
     return inDoubt(call.toolCall.name);
   }
 
-  /** It had begun before this process went on with it. */
+  /** It had begun before this process took over. */
   private hadBegun(call: Call): boolean {
     return !this.verdicts && !call.fresh && this.batch.started.includes(call.toolCall.id);
   }
@@ -256,7 +256,7 @@ export class ToolBatch implements CallBatch {
     return this.outcome(pending);
   }
 
-  /** Ids of calls that were written down, or told, as begun, but begin after the answer. */
+  /** Ids of calls that were journaled or reported as begun, but begin after the answer. */
   private notBegun(): readonly string[] {
     const { started } = this.batch;
     return this.open

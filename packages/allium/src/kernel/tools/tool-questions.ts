@@ -120,7 +120,7 @@ export class ToolQuestions extends QuestionRecord {
     return decision;
   }
 
-  /** Journals the question, then asks the handler. If that comes to nothing, it can be asked again. */
+  /** Journals the question, then asks the handler. If there is no answer, it can be asked again. */
   private ask(
     call: Call,
     request: PendingRequest,
@@ -205,7 +205,7 @@ export class ToolQuestions extends QuestionRecord {
     }
   }
 
-  /** The batch is over: handlers that have not answered are told that nobody waits for them. */
+  /** The batch is over: handlers that have not answered hear that nobody waits for them. */
   close(): void {
     const over = 'The call was settled without an answer to this question.';
     for (const { scope, taken } of this.asked.values())
@@ -237,7 +237,7 @@ export class ToolQuestions extends QuestionRecord {
     }
     if (!this.stopWatching) return;
     for (const { item } of items) if (item.type === 'cancel') scope.abort(cancelled(item.reason));
-    // It seemed to wait for answers only, so whoever cancelled it has ended it, too.
+    // Another process that cancels a run which only waits for answers also ends it.
     for (const entry of news)
       if (entry.type === 'run_end' && entry.runId === runId && entry.status === 'aborted')
         scope.abort(cancelled(entry.stop.message));

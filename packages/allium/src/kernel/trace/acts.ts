@@ -1,4 +1,4 @@
-/** What a hook or layer did, told from what it left in its context and what it returned. */
+/** Works out what a hook or layer did, from its context and from what it returned. */
 
 import {
   type Context,
@@ -65,7 +65,7 @@ function difference(recorder: Recorder, before: unknown, after: unknown): readon
   return recorder.telling.changes(before, after);
 }
 
-/** It answered the call itself, or replaced what it came to. */
+/** It answered the call itself, or replaced the result. */
 export function answered(
   recorder: Recorder,
   slot: Slot,
@@ -76,13 +76,13 @@ export function answered(
   after: unknown,
 ): void {
   const did: TraceAct = before === undefined ? 'answered' : 'rewrote';
-  // What a run came to is told where it ends.
+  // The result of a run is recorded where the run ends.
   const changed = ctx.seam === 'run' ? [] : difference(recorder, contentOf(before), contentOf(after));
   const changes: TraceChanges = ctx.seam === 'model' ? { response: changed } : { result: changed };
   recorder.add(slot, did, ctx, started, ms, changed.length > 0 ? { changes } : {});
 }
 
-/** What a model or tool said, without how it was measured. */
+/** What a model or tool said, without usage and the like. */
 function contentOf(result: unknown): unknown {
   const { content, details, isError } = Object(result) as Partial<ToolResult>;
   if (content === undefined) return undefined;
@@ -92,7 +92,7 @@ function contentOf(result: unknown): unknown {
   return Object.freeze(made);
 }
 
-/** It threw. An abort comes from outside. */
+/** It threw. An abort doesn't count: it comes from outside. */
 export function failed(
   recorder: Recorder,
   slot: Slot,
@@ -109,7 +109,7 @@ export function failed(
 
 // ── What decision hooks return ───────────────────────────────────────────────────────────────────────────────
 
-/** What the hook was given, and how its context was then. */
+/** What the hook was given, and the state of its context at that time. */
 export interface Given {
   readonly subject: any;
   readonly parts: unknown;
@@ -141,7 +141,7 @@ const messagesLook: Look = (
   const list = frozenMessages(answer, subject);
   const messages = recorder.requests.messages(n, slot.step, ctx, subject, list);
   recorder.add(slot, 'rewrote', ctx, started, ms, { changes: { messages } as TraceChanges }, n);
-  // The same objects go on, so that they are recognised where they are sent.
+  // The same objects are passed on, so that they are recognised where they are sent.
   return list;
 };
 

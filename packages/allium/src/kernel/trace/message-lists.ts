@@ -1,6 +1,6 @@
 /**
- * Writes lists of messages as what differs from lists the reader has: the history, and the list the same step made the last
- * time. So a step that rewrites a long history the same way in every turn costs as much per turn as what is new.
+ * Stores lists of messages as their difference from lists the reader has: the history, and the list the same step
+ * made the last time. So a step that rewrites a long history in the same way every turn costs only what is new.
  */
 
 import type { History } from '../journal/history.js';
@@ -14,7 +14,7 @@ type Part = TracedMessages['parts'][number];
 interface Made {
   readonly n: number;
   readonly list: readonly Message[];
-  /** A view of the history goes on growing. */
+  /** Its length at that time: a view of the history keeps growing. */
   readonly length: number;
 }
 
@@ -24,7 +24,7 @@ export class MessageLists {
   private indexed = 0;
   /** The record that made a list. */
   private readonly makers = new WeakMap<readonly Message[], number>();
-  /** What each step made the last time. */
+  /** The list each step made the last time. */
   private readonly last = new Map<string, Made>();
   private readonly keys = new WeakMap<Message, string>();
 
@@ -39,7 +39,7 @@ export class MessageLists {
     return list === undefined ? 0 : this.makers.get(list);
   }
 
-  /** `step`: whose list it is. `tell`: how a message that the reader doesn't have may be told. */
+  /** `step`: the step that made the list. `tell`: redacts a message that the reader doesn't have yet. */
   write(
     step: string,
     n: number,
@@ -53,7 +53,7 @@ export class MessageLists {
     const parts: Part[] = [];
     const added: Record<string, Message> = {};
     const { length } = list;
-    // Where the base may go on.
+    // Where to look next in the base.
     let at = 0;
     for (let i = 0; i < length; i++) {
       const message = list[i]!;
@@ -83,13 +83,13 @@ export class MessageLists {
     if (known !== undefined) return known;
     const told = tell(message);
     const key = `m${++this.count}`;
-    // What could not be told whole is written again where it may be.
+    // A message from which something was removed gets no key, so that it can be stored whole later.
     if (told === message || isEqual(told, message)) this.keys.set(message, key);
     added[key] = told;
     return key;
   }
 
-  /** `coming`: messages that follow the history, unless guards refuse them. */
+  /** `coming`: messages that will follow the history, unless guards refuse them. */
   private grow(coming: readonly Message[]): void {
     const history = this.history().view();
     for (; this.indexed < history.length; this.indexed++)
@@ -102,7 +102,7 @@ function same(message: Message): Message {
   return message;
 }
 
-/** Goes on with the last range, or begins another. */
+/** Extends the last range, or begins another. */
 function extend(parts: Part[], kind: 'history' | 'of', at: number): void {
   const before = parts.at(-1) as { [K in typeof kind]?: [number, number] } | undefined;
   const range = before?.[kind];
@@ -115,13 +115,13 @@ function isSameMessage(a: Message, b: Message): boolean {
   return a === b || (a.id === b.id && a.role === b.role && isEqual(a, b));
 }
 
-/** A message of a list as it was read: where it is in the history, or the key it was stored under. */
+/** A message of a list that was read: where it is in the history, or the key it was stored under. */
 export interface ListItem {
   readonly message: Message;
   readonly place: number | undefined;
 }
 
-/** Reads a list. `of` is the one it was written against. */
+/** Reads a list. `of`: the one it was stored as a difference from. */
 export function readList(
   { parts }: TracedMessages,
   history: readonly Message[],

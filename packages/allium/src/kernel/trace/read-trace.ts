@@ -53,7 +53,7 @@ export class TraceReader implements RunTrace {
     this.#children = source.children;
   }
 
-  /** Made when it is needed: many traces are only kept. */
+  /** Made on demand: many traces are kept and never read. */
   private get index(): Index {
     this.known ??= indexOf(this.records);
     return this.known;
@@ -103,7 +103,7 @@ export class TraceReader implements RunTrace {
     const calls = this.records.filter(({ sent }) => sent).map((one) => one.n);
     return new AlliumError(
       'INVALID_OPTION',
-      `Record ${n} of run "${this.runId}" is no model call. These are: ${calls.join(', ') || 'none'}.`,
+      `Record ${n} of run "${this.runId}" is not a model call. The model calls are: ${calls.join(', ') || 'none'}.`,
     );
   }
 
@@ -120,7 +120,7 @@ export class TraceReader implements RunTrace {
     return list;
   }
 
-  /** A list may be written against thousands of others, one after the other: from the first on, without recursion. */
+  /** A list may depend on thousands of others in a row, so they are read from the first on, without recursion. */
   private readUpTo(n: number): readonly ListItem[] {
     const due: number[] = [];
     for (let at = n; at !== 0 && !this.lists.has(at); at = this.writtenAt(at)?.of ?? 0) due.push(at);
@@ -173,7 +173,7 @@ export class TraceReader implements RunTrace {
 
   // ── Who did it ─────────────────────────────────────────────────────────────────────────────────────────────
 
-  /** The records that made the list that was sent, one from the other, the first one first. */
+  /** The records that made the list that was sent, each from the one before, oldest first. */
   private chainOf(list: TracedMessages | undefined): readonly TraceRecord[] {
     const chain: TraceRecord[] = [];
     for (let given = list?.given ?? 0; given !== 0; ) {
@@ -204,10 +204,10 @@ export class TraceReader implements RunTrace {
     const { message, place } = item;
     if (place !== undefined) return { message };
     const original = this.#history.find(({ id }) => id === message.id);
-    // Guards may hand on a copy that says the same.
+    // Guards may pass on a copy that says the same.
     if (original && isEqual(original, message)) return { message };
     const maker = chain.find(({ n }) => this.listOf(n).some((one) => isSame(one, item)));
-    // What no step made, guards of the request made of what they were given, or the kernel.
+    // If no step made it, guards of the request did, or the kernel.
     const by = maker?.by ?? this.guardIn(call) ?? 'kernel';
     return { message, by, ...(original && { original }) };
   }
@@ -235,7 +235,7 @@ export class TraceReader implements RunTrace {
   }
 }
 
-/** A message that was told without its text is recognised by its id. */
+/** A message whose text was removed is recognised by its id. */
 function isSame(a: ListItem, b: ListItem): boolean {
   return a.place === undefined && (a.message === b.message || a.message.id === b.message.id);
 }
@@ -296,7 +296,7 @@ function isTrace(entry: Entry): entry is Traced {
   return entry.type === 'trace';
 }
 
-/** The same with the traces of its sub-agents, and theirs. */
+/** The same, with the traces of its sub-agents, and of theirs. */
 export async function loadTrace(
   store: Store,
   sessionId: string,

@@ -27,7 +27,7 @@ export interface Slot {
   readonly by: string;
   readonly hook: string;
   readonly seam?: Seam;
-  /** Names it among the steps that make requests. */
+  /** Identifies it among the steps that make requests. */
   readonly step: string;
 }
 
@@ -48,7 +48,7 @@ export class Recorder implements Recording {
   readonly telling: Telling;
   readonly requests: RequestWriter;
   private readonly all: Writable<TraceRecord>[];
-  /** What model calls sent while guards still judged the input. It is told once they have allowed that. */
+  /** What model calls sent while guards still judged the input. Recorded once they have allowed it. */
   private unjudged: { readonly record: Writable<TraceRecord>; readonly sent: SentRequest }[] = [];
   private count: number;
   /** How many records the journal has. */
@@ -57,12 +57,12 @@ export class Recorder implements Recording {
   private readonly times: number[];
   /** Totals of the parts of the run before a resume. */
   private readonly earlier: readonly HookTotal[];
-  /** Where the last record of each name is, which may get its words as long as it isn't written. */
+  /** The index of the last record by each name. Until it is written, a description can be added. */
   private readonly latest = new Map<string, number>();
-  /** What `now()` said last. */
+  /** The last value of `now()`. */
   private read = 0;
   private hasOwnPrompt = false;
-  /** How long guards took since their last verdict. */
+  /** How long guards have taken since their last verdict. */
   private readonly guardTimes = new Map<string, number>();
 
   /** `keeps`: the records are written to the journal. */
@@ -95,12 +95,12 @@ export class Recorder implements Recording {
     return this.read;
   }
 
-  /** A number for a record, which later ones may name. */
+  /** The number of a new record, which later ones may refer to. */
   next(): number {
     return ++this.count;
   }
 
-  /** Recording fails no run: what is invalid is told where the kernel checks it. */
+  /** Recording never fails a run: an invalid value is reported where the kernel checks it. */
   quietly<T>(record: () => T): T | undefined {
     try {
       return record();
@@ -109,7 +109,7 @@ export class Recorder implements Recording {
     }
   }
 
-  /** A hook was called, whatever came of it. */
+  /** A hook was called, whatever the outcome. */
   spent({ index }: Slot, ms: number): void {
     this.calls[index]!++;
     this.times[index]! += ms;
@@ -149,7 +149,7 @@ export class Recorder implements Recording {
     return record;
   }
 
-  /** Records the agent's own system prompt, once. Others are written against it. */
+  /** Records the agent's own system prompt, once. Others are stored as their difference from it. */
   ownPrompt(): void {
     if (this.hasOwnPrompt) return;
     this.hasOwnPrompt = true;
@@ -161,14 +161,14 @@ export class Recorder implements Recording {
   // ── What the kernel tells ──────────────────────────────────────────────────────────────────────────────────
 
   note(by: string, what: string, did: TraceAct): void {
-    // That a tool failed is told by the kernel.
+    // The kernel notes that a tool failed.
     const record = this.unwritten(by) ?? (by === 'kernel' ? this.unwritten('tool') : undefined);
     if (record && record.turn === this.run.turn && record.did !== 'called') {
       record.what = record.what === undefined ? what : `${record.what}; ${what}`;
     } else this.add({ by, hook: 'note' }, did, undefined, this.now(), 0, { what });
   }
 
-  /** What is written isn't changed any more. */
+  /** A record that is written can't change any more. */
   private unwritten(by: string): Writable<TraceRecord> | undefined {
     const at = this.latest.get(by);
     return at === undefined || at < this.written ? undefined : this.all[at];
@@ -182,7 +182,7 @@ export class Recorder implements Recording {
     this.latest.delete(by);
   }
 
-  /** A model is called. The returned function says how that ended. */
+  /** A model is called. Call the returned function when that has ended. */
   sends(
     ctx: ModelContext,
     request: ModelRequest,
@@ -192,7 +192,7 @@ export class Recorder implements Recording {
     const name = caller && (this.run.nameAt((caller as Context)._position) ?? 'tool');
     if (!caller) this.ownPrompt();
     const n = this.next();
-    // The own call of a guard shows a model what may have to be removed.
+    // A guard's own call shows a model what may have to be removed.
     const { guarded } = ctx._call;
     const told = guarded ? request : withheldRequest(request);
     const sent = this.quietly(() => this.requests.sent(n, ctx, told, plain && guarded, name));
@@ -209,7 +209,7 @@ export class Recorder implements Recording {
     };
   }
 
-  /** A question about a call was answered. A call that begins anew takes the same answer again. */
+  /** A question about a call was answered. A call that starts over gets the same answer again. */
   decided(ctx: ToolContext, decision: Decision): void {
     const { type } = decision;
     const { id } = ctx.toolCall;
@@ -223,7 +223,7 @@ export class Recorder implements Recording {
     this.add(HUMAN, ANSWERS[type], ctx, this.now(), 0, { changes });
   }
 
-  /** A tool is executed. The returned function says how that ended. */
+  /** A tool is executed. Call the returned function when that has ended. */
   executes(ctx: ToolContext): (result: ToolResult | undefined, error?: unknown) => void {
     const started = this.now();
     const n = this.next();
@@ -257,15 +257,15 @@ export class Recorder implements Recording {
     return this.keeps && this.written < this.all.length;
   }
 
-  /** Does a part of the run leave anything to write at its end? The next part counts on from its totals. */
+  /** Is anything left to write at the end of this part of the run? The next part continues from its totals. */
   get hasRest(): boolean {
     return this.hasUnwritten || (this.keeps && this.calls.some((calls) => calls > 0));
   }
 
-  /** The records that the journal doesn't have yet; with the totals if this is the end of the run or of a part of it. */
+  /** The records that the journal doesn't have yet, with the totals if the run, or this part of it, ends here. */
   entry(isEnd: boolean): EntryDraft | undefined {
     if (!this.hasUnwritten && !(isEnd && this.keeps)) return undefined;
-    // What is written can't be withheld any more.
+    // A record that is written can't be withheld any more.
     if (this.run.pendingInput && !isEnd) return undefined;
     const records = this.records.slice(this.written);
     this.written = this.all.length;
@@ -292,7 +292,7 @@ function withheldRequest(request: ModelRequest): ModelRequest {
   return { ...request, messages: withheldMessages(messages), systemPrompt: withheldText(systemPrompt) };
 }
 
-/** The same without what it sent, which may quote input that guards refuse. */
+/** The same without its contents, which may quote input that guards refuse. */
 function withheldSent({ messages, systemPrompt, tools, settings: _, ...rest }: SentRequest): SentRequest {
   const hidden = (message: Message): Message => ({
     id: message.id,
@@ -314,7 +314,7 @@ const HUMAN = { by: 'human', hook: 'answer' };
 const ANSWERS = { approve: 'allowed', edit: 'rewrote', reject: 'blocked', respond: 'answered' } as const;
 const TOOL = { by: 'tool', hook: 'execute', seam: 'tool' as const };
 
-/** What a hook did that threw a signal. An abort is nothing it did. */
+/** What a hook did if it threw a signal. An abort is nothing it did. */
 export const SIGNALS = { stop: 'stopped', suspend: 'asked', restart: 'retried', abort: 'stopped' } as const;
 
 /** The totals of all parts of a run. */

@@ -1,4 +1,4 @@
-/** Writes what changed in requests, and what was sent, as differences from what the reader has. */
+/** Stores what changed in requests, and what was sent, as differences from what the reader has. */
 
 import type { ModelContext, SeamCall } from '../context/context.js';
 import type { RequestParts, RunPort } from '../context/run-port.js';
@@ -11,12 +11,12 @@ import { inserted, isEqual, splice } from './value-changes.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Texts that later ones may be written against. */
+/** How many prompts to remember as bases for later ones. */
 const MOST_PROMPTS = 64;
 
 export class RequestWriter {
   private readonly lists: MessageLists;
-  /** The record that wrote a system prompt. */
+  /** The record that stored a system prompt. */
   private readonly prompts = new Map<string, number>([['', 0]]);
   /** The system prompt that each step made the last time. */
   private readonly lastPrompts = new Map<string, string>();
@@ -82,9 +82,9 @@ export class RequestWriter {
   prompt(n: number, step: string, before: string, after: string): TracedText {
     const given = this.prompts.get(before) ?? 0;
     const last = this.lastPrompts.get(step);
-    // A text that was looked up before is found faster than an equal one.
+    // Looking up the same string again is faster than looking up an equal one.
     const again = last === after ? this.prompts.get(last) : undefined;
-    // Most steps make the same of the same prompt in every turn.
+    // Most steps turn the same prompt into the same text every turn.
     if (again !== undefined) return { of: again, given, start: after.length, end: after.length, text: '' };
     const made = [before, last ?? '', '']
       .flatMap((text) => {
@@ -93,9 +93,9 @@ export class RequestWriter {
       })
       .reduce((best, one) => (one.text.length < best.text.length ? one : best));
     const text = made.text === '' ? '' : this.telling.text(made.text);
-    // Nothing is written against a text of which something is missing.
+    // A text from which something is missing is no base for others.
     if (text === WITHHELD) return { ...made, text };
-    // Two steps may each write a part of what guards remove.
+    // Two steps may each write half of what guards remove.
     const whole = this.telling.text(after);
     if (whole !== after) return { of: 0, given, start: 0, end: 0, text: whole };
     this.remember(after, n);
@@ -112,12 +112,12 @@ export class RequestWriter {
     this.prompts.delete(oldest!);
   }
 
-  /** The agent's own system prompt, unless it is written already. */
+  /** The agent's own system prompt, unless it is stored already. */
   own(n: number, prompt: string): TracedText | undefined {
     return this.prompts.has(prompt) ? undefined : this.prompt(n, 'agent', '', prompt);
   }
 
-  /** What record `n` sent, which has passed the guards. */
+  /** What record `n` sent. It has passed the guards. */
   sent(n: number, ctx: ModelContext, request: ModelRequest, plain: boolean, caller = ''): SentRequest {
     const { messages, systemPrompt, tools, settings } = request;
     const model = modelName(ctx.model);

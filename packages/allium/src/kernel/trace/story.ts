@@ -20,14 +20,14 @@ function told(trace: RunTrace, message: Message): string[] {
     ? `was written by "${source ?? 'a middleware'}"`
     : 'came from outside';
   const lines = [`Message ${message.id} ${from}: ${quoted(textOf(message))}.`];
-  // Messages have no id before they are taken in, so what was done on the way is known by its turn.
+  // Messages have no id before they are taken in, so what happened on the way is found by its turn.
   if (!message.metadata?.synthetic)
     for (const one of trace.records)
       if (one.hook === 'acceptMessage' || one.verdict?.point === 'input') lines.push(`  ${sentence(one)}`);
   return lines;
 }
 
-/** No message of the history has this id: the answer may have been refused or given up. */
+/** No message of the history has this id: the answer may have been refused or abandoned. */
 function unseen(trace: RunTrace, messageId: string): string[] {
   const calls = callsFor(trace, messageId);
   if (calls.length === 0) return [`Run ${trace.runId} has no message ${messageId}.`];
@@ -66,7 +66,7 @@ function isOfAnswer({ verdict }: TraceRecord): boolean {
   return point === 'output' || point === 'thinking' || point === 'final' || point === 'tool-args';
 }
 
-/** Each call of a model for one answer: what was sent, and what became of it. */
+/** Each model call for one answer: what was sent, and the outcome. */
 function attempts(trace: RunTrace, calls: readonly TraceRecord[]): string[] {
   return calls.flatMap((call, i) => {
     const request = trace.requestAt(call.n);
@@ -114,7 +114,7 @@ function result(trace: RunTrace, message: Message & { role: 'tool' }): string[] 
 
 // ── On the wire ──────────────────────────────────────────────────────────────────────────────────────────────
 
-/** In which model calls the message was sent, and how. Calls that treat it alike are told together. */
+/** In which model calls the message was sent, and how. Calls that treat it alike share a line. */
 function onTheWire(trace: RunTrace, { id }: Message): string[] {
   const groups: { how: string; calls: number[] }[] = [];
   for (const call of trace.records) {
@@ -154,7 +154,7 @@ function sentence(record: TraceRecord): string {
   return `${who} ${done}${why}${details(record)}.`;
 }
 
-/** What became of a question. */
+/** How a question was answered. */
 function answered({ type, why }: { readonly type: string; readonly why?: string }): string {
   return `The question was answered: ${ANSWERS[type as keyof typeof ANSWERS] ?? type}${why ? `: ${quoted(why)}` : ''}.`;
 }

@@ -1,4 +1,4 @@
-/** What may be told in a trace: JSON, without anything that guards remove. */
+/** What may go into a trace: JSON, without anything that guards remove. */
 
 import type { Context } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
@@ -13,13 +13,13 @@ import { valueChanges } from './value-changes.js';
 export const WITHHELD = '[withheld]';
 
 /**
- * Hooks see text before guards have judged it. What guards find is removed here; judges can't be asked in passing, so where
- * there is one, what hooks wrote is withheld. What was sent to a model has passed the guards and is told as it is.
+ * Hooks see text before guards have judged it. What guards find is removed here. Judges can't be asked in passing, so
+ * if there is one, what hooks wrote is withheld. What was sent to a model has passed the guards and stays.
  */
 export class Telling {
   private readonly guarded: boolean;
   private readonly judged: boolean;
-  /** Guards are asked for the trace, which counts as no call of theirs. */
+  /** Guards are being asked for the trace, which doesn't count as one of their calls. */
   asks = false;
 
   constructor(private readonly run: RunPort) {
@@ -28,7 +28,7 @@ export class Telling {
     this.judged = guards.some(({ guard }) => guard.judge && guard.action !== 'warn');
   }
 
-  /** The value as it may be told. */
+  /** The value after the guards. */
   value(given: unknown): unknown {
     if (given === undefined) return undefined;
     if (this.judged) return WITHHELD;
@@ -45,7 +45,7 @@ export class Telling {
     }
   }
 
-  /** What differs between two values, as it may be told. Where nothing has to be removed, only that is copied. */
+  /** The differences between two values, after the guards. If no guard judges, only these are copied. */
   changes(before: unknown, after: unknown): readonly ValueChange[] {
     const plain = this.guarded ? undefined : valueChanges(before, after);
     if (plain) return plain;
@@ -53,7 +53,7 @@ export class Telling {
     return valueChanges(from, to) ?? [{ path: [], from, to }];
   }
 
-  /** The value as JSON, with all that is in it. */
+  /** The whole value as JSON. */
   json(given: unknown): unknown {
     if (isFrozenJson(given)) return given;
     try {
@@ -73,7 +73,7 @@ export class Telling {
     return { id: given.id, role: 'user', content: [{ type: 'text', text: WITHHELD }] };
   }
 
-  /** The kind of an error, and its words and stack if no guard objects to them. */
+  /** The kind of an error, and its message and stack if no guard objects to them. */
   error(error: unknown, ctx: Context): TracedError {
     const name = errorKind(error);
     if (!isTellable(error, ctx)) return { name };

@@ -1,6 +1,6 @@
 /**
- * A plan whose hooks tell the recorder of their run what they did. Runs that are traced have it instead of the plain one, so
- * a run that isn't traced pays nothing.
+ * A plan whose hooks report what they did to the recorder of their run. Only traced runs use it, so other runs pay
+ * nothing.
  */
 
 import type { Context, LayerContext } from '../context/context.js';
@@ -92,7 +92,7 @@ function tracedCatch(onError: Hook, slot: Slot): (ctx: LayerContext, error: unkn
 
 type Hook = (subject: any, given?: any) => unknown;
 
-/** Tells what a hook did. It may return a frozen copy of the answer to go on with. */
+/** Records what a hook did. It may return a frozen copy of the answer to use instead. */
 type Ended = (
   recorder: Recorder,
   slot: Slot,
@@ -107,7 +107,7 @@ const halfEnded: Ended = (recorder, slot, ctx: LayerContext, started, ms, _answe
   if (result !== ctx.result) answered(recorder, slot, ctx, started, ms, result, ctx.result);
 };
 
-/** Calls a hook, measures it and tells what came of it. */
+/** Calls a hook, measures it and records the outcome. */
 function timed(
   slot: Slot,
   ctx: Context & { readonly result?: unknown },
@@ -173,7 +173,7 @@ function tracedRule(planned: PlannedHook, slot: Slot): PlannedHook {
   };
 }
 
-/** Guards are asked at several points, and are the same one at each. */
+/** A guard is asked at several points, and is one slot for all of them. */
 function tracedGuards(plan: ComposedPlan, slot: MakeSlot): ComposedPlan['guards'] {
   const known = new Map<Guard, Guard>();
   const traced = (planned: PlannedGuard): PlannedGuard => {

@@ -1,4 +1,4 @@
-/** A `wrapX` or `process` at work in a traced run: its own time, and what it does before, between and after its attempts. */
+/** A `wrapX` or `process` in a traced run: its own time, and what it does before, between and after its attempts. */
 
 import type { LayerContext } from '../context/context.js';
 import { isThenable } from '../lib/errors.js';
@@ -12,12 +12,12 @@ export class TracedWrap {
   /** When it was called, and when its own work last began. */
   private readonly started: number;
   private since: number;
-  /** Its own time, and how much of it no record has told yet. */
+  /** Its own time, and how much of it is in no record yet. */
   private own = 0;
   private untold = 0;
   private inside = 0;
   private attempts = 0;
-  /** What the last attempt came to. */
+  /** The result of the last attempt. */
   private lastResult: unknown = undefined;
   private lastError: unknown = undefined;
   private errors: readonly unknown[] = NOTHING;
@@ -44,7 +44,7 @@ export class TracedWrap {
     const over = (result: unknown): unknown => this.over(result);
     const threw = (error: unknown): never => this.threw(error);
     if (!(returned instanceof Promise)) return returned.then(over, threw);
-    // The very promise goes on: one step later, an attempt that nobody awaited might have settled unnoticed.
+    // The same promise: in a later one, an attempt that nobody awaited might settle unnoticed.
     returned.then(over, threw).catch(() => {});
     return returned;
   }
@@ -83,7 +83,7 @@ export class TracedWrap {
     if (--this.inside === 0) this.since = this.recorder.now();
   }
 
-  /** Its own work waits while an attempt is under way. */
+  /** Its own time stops while an attempt is under way. */
   private pause(): void {
     const now = this.recorder.now();
     if (this.inside > 0) return;
@@ -112,14 +112,14 @@ export class TracedWrap {
     const { recorder, slot, ctx } = this;
     this.pause();
     recorder.spent(slot, this.own);
-    // What came through `next()` is nothing it did.
+    // An error that came through `next()` is not its own.
     if (!this.errors.includes(error))
       recorder.quietly(() => failed(recorder, slot, ctx, this.started, this.told(), error));
     throw error;
   }
 }
 
-/** The parts of the call as `next(override)` hands them in. Arguments given there are raw input again. */
+/** The parts of the call as `next(override)` passes them in. Arguments given there are raw input again. */
 function overridden(parts: unknown, override: Record<string, unknown> | undefined): unknown {
   const given = Object.entries(override ?? {}).filter(([, value]) => value !== undefined);
   if (given.length === 0) return parts;

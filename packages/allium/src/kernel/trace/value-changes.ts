@@ -5,9 +5,9 @@ import { isFrozenJson, isPlain, toJson } from '../lib/frozen-json.js';
 import { DEEPEST } from '../lib/json-texts.js';
 import type { ValueChange } from '../protocol/trace.js';
 
-/** More differences than this are told as one: the whole value. */
+/** More differences than this are recorded as one: the whole value. */
 const MOST = 100;
-/** Texts up to this length are told whole. */
+/** Texts up to this length are recorded whole. */
 const SHORT = 80;
 
 /** Only what differs is looked at and copied. Undefined if that isn't JSON. */
@@ -62,7 +62,7 @@ function compareObjects(before: Values, after: Values, path: Path, found: ValueC
 
 const NOT_JSON = new TypeError('Not JSON.');
 
-/** Is it what its properties say? */
+/** Do its properties say everything about it? */
 function isOpen(value: object): boolean {
   return isPlain(value) && !('toJSON' in value && typeof value.toJSON === 'function');
 }
@@ -104,7 +104,7 @@ export function splice(before: string, after: string): Cut {
   return { start, end: before.length - left };
 }
 
-/** What stands in `after` where `before` was cut. */
+/** The text in `after` where `before` was cut. */
 export function inserted(before: string, after: string, { start, end }: Cut): string {
   return after.slice(start, after.length - (before.length - end));
 }
