@@ -136,8 +136,8 @@ function howSent({ messages, leftOut }: TracedRequest, id: string): string | und
   if (dropped) return `"${dropped.by}" left it out, so the model did not see it`;
   const sent = messages.find(({ message }) => message.id === id);
   if (!sent) return undefined;
-  if (sent.by === undefined) return 'the model was sent it as it is';
-  return `the model was sent what "${sent.by}" made of it: ${quoted(textOf(sent.message))}`;
+  if (sent.by === undefined) return 'the model got it unchanged';
+  return `the model got what "${sent.by}" made of it: ${quoted(textOf(sent.message))}`;
 }
 
 // ── Words ────────────────────────────────────────────────────────────────────────────────────────────────────

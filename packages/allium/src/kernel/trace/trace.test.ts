@@ -475,7 +475,7 @@ describe('explain()', () => {
     const { trace, messages } = await agent.run('Add 1 and 2, then 3 and 4.');
     const stories = messages.map(({ id }) => plain(trace!.explain(id)));
     expect(stories[0]).toContain('came from outside: “Add 1 and 2, then 3 and 4.”.');
-    expect(stories[0]).toContain('the model was sent it as it is');
+    expect(stories[0]).toContain('the model got it unchanged');
     expect(stories[1]).toContain('Attempt 1: test/scripted was sent 1 message, and 1 tool.');
     expect(stories[1]).toContain('It failed after T: overloaded.');
     expect(stories[1]).toContain('"again" (onError');
@@ -540,7 +540,7 @@ describe('explain()', () => {
     const { trace, messages } = await agent.run('x');
     expect(trace!.explain(messages[1]!.id)).not.toContain('again');
     expect(trace!.explain(messages[2]!.id)).toMatch(/"again" \(onError.*\) tried again after: ECONNRESET/);
-    expect(trace!.explain(messages[0]!.id)).toContain('In turns 1 to 3 the model was sent it as it is.');
+    expect(trace!.explain(messages[0]!.id)).toContain('In turns 1 to 3 the model got it unchanged.');
   });
 });
 
