@@ -1,4 +1,4 @@
-/** Puts together what many sessions ask at once: while some statements are under way, the next one gathers. */
+/** Batches what many sessions ask at once: while some statements are under way, the next batch gathers. */
 
 interface Waiting<Asked, Answer> {
   readonly asked: Asked;
@@ -7,15 +7,15 @@ interface Waiting<Asked, Answer> {
 }
 
 export interface BatchOptions<Asked, Answer> {
-  /** Answers each of them, in order. What it throws is thrown to all of them. */
+  /** Answers each of them, in order. If it throws, all of them get the error. */
   send(batch: readonly Asked[]): Promise<readonly Answer[]>;
-  /** What no batch may have twice. */
+  /** No batch may have two with the same key. */
   key(asked: Asked): string;
   /** Batches under way at once. */
   readonly parallel: number;
 }
 
-/** A longer statement would only hold up those that wait for its first row. */
+/** A longer statement would only delay those that wait for its first row. */
 const MOST = 100;
 
 export class Batches<Asked, Answer> {
@@ -64,14 +64,16 @@ export class Batches<Asked, Answer> {
         resolve(answers[i]!);
       });
     } catch (error) {
-      // The server refused the statement, so nothing of it was done: whose fault it was shows when each goes alone.
+      // The server refused the statement, so nothing was done. Sent one by one, they show which one was at fault.
       if (batch.length > 1 && isRefusal(error)) for (const one of batch) await this.#answer([one]);
       else for (const { reject } of batch) reject(error);
     }
   }
 }
 
-/** An error of the server's, by its five-character code. One of the connection leaves open what was done. */
+/**
+ * An error of the server, by its five-character code. After an error of the connection, nobody knows what was done.
+ */
 function isRefusal(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown };
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !/^(08|57P)/.test(code);

@@ -1,4 +1,4 @@
-/** The part of `pg` that the store uses, so that a pool of yours, or of a library that looks like it, will do. */
+/** The part of `pg` that the store uses, so that your own pool, or that of a similar library, will do. */
 import pg from 'pg';
 
 export interface PostgresClient {
@@ -8,14 +8,14 @@ export interface PostgresClient {
   ): Promise<{ readonly rows: readonly object[]; readonly rowCount: number | null }>;
 }
 
-/** What `pg` takes in place of a text: the server plans a statement of this name once per connection. */
+/** A statement as `pg` takes it instead of a text: the server plans each name once per connection. */
 interface NamedStatement {
   readonly name: string;
   readonly text: string;
   readonly values: unknown[];
 }
 
-/** Runs a statement under a name. Only for pools that know such statements, as those of `pg` do. */
+/** Runs a statement under a name. Only for pools that support this, as those of `pg` do. */
 export function queryNamed(
   client: PostgresClient,
   statement: NamedStatement,
@@ -36,8 +36,8 @@ export interface PostgresPool extends PostgresClient {
 
 export function openPool(connectionString: string, max: number): PostgresPool {
   const pool = new pg.Pool({ connectionString, max });
-  // A connection that breaks while nobody waits for it is replaced by the pool. Whoever does wait gets the error with
-  // the query. Without listeners it would end the process besides.
+  // The pool replaces a connection that breaks while nobody waits for it. Somebody who waits gets the error with the
+  // query. Without a listener, it would also end the process.
   pool.on('error', ignore);
   pool.on('connect', (client) => client.on('error', ignore));
   return pool as PostgresPool;
@@ -45,7 +45,7 @@ export function openPool(connectionString: string, max: number): PostgresPool {
 
 const ignore = (): void => {};
 
-/** Runs `work` in a transaction, and again if the server asks for it: another one was in its way. */
+/** Runs `work` in a transaction, and again if the server asks for it because of a conflict. */
 export async function transaction<T>(
   pool: PostgresPool,
   work: (client: PostgresClient) => Promise<T>,
@@ -60,7 +60,7 @@ export async function transaction<T>(
       await client.query('COMMIT');
       return result;
     } catch (error) {
-      // Where even this fails the connection is gone, and must not go back to the pool.
+      // If even this fails, the connection is gone and must not go back to the pool.
       await client.query('ROLLBACK').catch(() => {
         broken = true;
       });
@@ -72,7 +72,7 @@ export async function transaction<T>(
   });
 }
 
-/** Serialisation failures and deadlocks say that nothing was done and that trying again is right. */
+/** After serialisation failures and deadlocks nothing was done, and trying again is right. */
 export async function repeated<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

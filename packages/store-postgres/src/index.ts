@@ -77,7 +77,7 @@ export function postgresStore(options: PostgresStoreOptions): Store {
     throw invalidOption('maxConnections', 'an integer ≥ 1', maxConnections);
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema))
     throw invalidOption('schema', 'a name of lower-case letters, digits and underscores', schema);
-  // A third for appends and a third for looking into inboxes at the most: somebody reads and lists, too.
+  // At most a third for appends and a third for looking into inboxes: reads and lists need some, too.
   const parallel = Math.max(1, Math.floor(maxConnections / 3));
   const how = { schema: `"${schema}"`, setup, prepare, parallel };
   if (pool !== undefined) return new PostgresStore(pool, { ...how, owned: false });
@@ -210,7 +210,7 @@ class PostgresStore implements Store {
     if (since !== undefined) where.push(`updated_at >= ${value(since)}`);
     if (after !== undefined) {
       const at = value(after.updatedAt);
-      // The first half is for the index, which then begins there: an OR alone would have every page before it read again.
+      // The first half lets the index start there: with an OR alone, every page before it would be read again.
       where.push(`updated_at <= ${at} AND (updated_at < ${at} OR id > ${value(after.sessionId)})`);
     }
     const { rows } = await this.#query(
@@ -256,7 +256,7 @@ class PostgresStore implements Store {
           source!.posted,
         ],
       );
-      // Made by somebody else since it was looked for.
+      // Made by somebody else in the meantime.
       if (rows.length === 0) throw sessionConflict(newId, 0, (await locked(newId))?.seq ?? 0);
       const { key } = rows[0] as { key: string };
       const copied = JSON.stringify(entries.map(({ seq: _, ...entry }) => entry));
@@ -264,8 +264,8 @@ class PostgresStore implements Store {
         key,
         copied,
       ]);
-      // The inbox goes on counting where that of the source stands, since the copied journal says how far it was
-      // taken; what was posted before moves up. By way of negative numbers, for two rows never to meet.
+      // The inbox continues counting where that of the source is, since the copied journal says how far it was taken.
+      // Items that were posted before move up, by way of negative numbers, so that two rows never collide.
       await client.query(`UPDATE ${s}.inbox SET n = -(n + $2) WHERE session = $1`, [key, source!.posted]);
       await client.query(`UPDATE ${s}.inbox SET n = -n WHERE session = $1`, [key]);
     });
@@ -327,7 +327,7 @@ class PostgresStore implements Store {
 
   async #entries(client: PostgresClient, sessionId: string, fromSeq: number): Promise<Entry[]> {
     const s = this.#schema;
-    // The first wanted entry may stand in the middle of an append.
+    // The first wanted entry may be in the middle of an append.
     const { rows } = await client.query(
       `SELECT a.seq, a.entries FROM ${s}.sessions t JOIN ${s}.appends a ON a.session = t.key
        WHERE t.id = $1 AND a.seq >= coalesce((SELECT max(seq) FROM ${s}.appends WHERE session = t.key AND seq <= $2), 0)
@@ -347,14 +347,14 @@ class PostgresStore implements Store {
     return repeated(() => this.#pool.query(text, values));
   }
 
-  /** A statement of every turn, whose text never changes. */
+  /** A statement that every turn uses, and whose text never changes. */
   async #named(name: string, text: string, values: unknown[]): ReturnType<PostgresClient['query']> {
     if (!this.#settings.prepare) return this.#query(text, values);
     await this.#prepared();
     return repeated(() => queryNamed(this.#pool, { name, text, values }));
   }
 
-  /** Once per handle, with the first use; a server that was not there yet is asked again by the next one. */
+  /** Once per handle, on first use. If the server can't be reached yet, the next use tries again. */
   #prepared(): Promise<void> {
     this.#ready ??= (async () => {
       if (this.#settings.setup) await transaction(this.#pool, (client) => setUp(client, this.#schema));

@@ -1,15 +1,16 @@
-/** The tables, and how they come to be. */
+/** The tables, and how they are made. */
 import { AlliumError } from 'allium/stores/kit';
 import type { PostgresClient } from './client.js';
 
 export const SCHEMA_VERSION = 1;
 
 /**
- * One row per append. Entries are `text`, not `jsonb`: they come back exactly as they went in, and `jsonb` refuses the
- * NUL characters and lone surrogates that tool results sometimes have. Ids compare as bytes, on every server alike.
+ * One row per append. Entries are `text`, not `jsonb`: they come back exactly as they were, and `jsonb` refuses the
+ * NUL characters and lone surrogates that tool results sometimes have. Ids compare as bytes, the same on every
+ * server.
  *
- * Whatever is added here must leave processes of earlier releases working on the same tables: new tables, or columns with a
- * default, and no new version. A new version is for a change that they must not overlook.
+ * Whatever is added here must let processes of earlier releases work on the same tables: new tables, or columns with
+ * a default, and no new version. A new version is for a change that they must not overlook.
  */
 export const tables = (schema: string): string => `
   CREATE SCHEMA IF NOT EXISTS ${schema};
@@ -46,9 +47,9 @@ export const tables = (schema: string): string => `
   INSERT INTO ${schema}.meta SELECT ${SCHEMA_VERSION} WHERE NOT EXISTS (SELECT 1 FROM ${schema}.meta);
 `;
 
-/** Makes what is missing, in a transaction of the caller's. */
+/** Makes what is missing, in the caller's transaction. */
 export async function setUp(client: PostgresClient, schema: string): Promise<void> {
-  // Two processes that start at once would both find nothing and both try to make it.
+  // Two processes that start at once would both find nothing and try to make it.
   await client.query('SELECT pg_advisory_xact_lock(hashtext($1))', [`allium store ${schema}`]);
   await client.query(tables(schema));
 }

@@ -1,8 +1,8 @@
 /** The statement that appends. It is the same text every time, so that the server plans it once. */
 
 /**
- * Appends to any number of sessions, each row if its session is at `expected`, and returns the numbers of the rows that were
- * written. What the entries take over of an inbox goes with them.
+ * Appends to any number of sessions, each row only if its session is at `expected`, and returns the numbers of the
+ * rows that were written. Removes the inbox items that the entries take.
  */
 export const appendAll = (s: string): string => `
   WITH given AS (

@@ -36,12 +36,12 @@ export interface RedisStoreOptions {
   readonly url?: string;
   /** An open client instead of `url`. It stays yours: `close()` leaves it open. */
   readonly client?: RedisClient;
-  /** Begins the keys, as `{prefix}:…`. @default 'allium' */
+  /** The beginning of all keys, as `{prefix}:…`. @default 'allium' */
   readonly prefix?: string;
 }
 
 /**
- * A store in Redis (6 or later) or Valkey. What it keeps is as safe as the server's settings make it: see the README.
+ * A store in Redis (6 or later) or Valkey. It is as durable as the settings of the server: see the README.
  *
  * @example
  * ```ts
@@ -60,11 +60,12 @@ export function redisStore(options: RedisStoreOptions): Store {
 }
 
 function connect(url: string): RedisClient {
-  // By default a command whose answer got lost is sent again: an item posted once would be there twice, and an append
-  // that went through would be reported as a conflict. So the caller is told of the failure at once, while the client
-  // connects again. (`autoResendUnfulfilledCommands: false` sounds right and leaves such commands unanswered for ever.)
+  // By default, ioredis sends a command again if its answer got lost: an item posted once would be there twice, and a
+  // successful append would be reported as a conflict. So the caller gets the error at once, while the client
+  // connects again. (`autoResendUnfulfilledCommands: false` sounds right but leaves such commands unanswered
+  // forever.)
   const redis = new Redis(url, { maxRetriesPerRequest: 0 });
-  // Every command that fails says so itself. Without a listener each attempt to connect would be printed.
+  // Every command that fails reports that itself. Without a listener, each attempt to connect would be printed.
   redis.on('error', () => {});
   return redis as RedisClient;
 }
@@ -97,7 +98,7 @@ class RedisStore implements Store {
     return expectedSeq + entries.length;
   }
 
-  /** The head before the append, which was made if that is `expectedSeq`. */
+  /** Returns the head before the append, which was made only if that is `expectedSeq`. */
   async #append(
     sessionId: string,
     expectedSeq: number,
@@ -159,7 +160,7 @@ class RedisStore implements Store {
       createdAt: Number(created),
       updatedAt: Number(updated),
     }));
-    // The server keeps sessions of the same time in the descending order of their bytes.
+    // The server orders sessions of the same time by their bytes, descending.
     const later = rows.filter(
       (row) =>
         after === undefined ||
@@ -204,7 +205,9 @@ class RedisStore implements Store {
     if (this.#owned) await this.#client.quit();
   }
 
-  /** By its hash, which the server knows after the first time; a restarted one does not and is told again. */
+  /**
+   * By its hash, which the server knows after the first time. A restarted server doesn't, and gets the script again.
+   */
   async #run(script: string, values: string[]): Promise<unknown> {
     let hash = HASHES.get(script);
     if (hash === undefined) {

@@ -1,10 +1,10 @@
-/** What the server does in one go. A script runs to its end before anybody else's command does. */
+/** What the server does in one go. A script runs to its end before any other command. */
 
 /**
- * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node, where one script can reach
- * them. `j:` journal, a list of entries; `s:` what `list` tells, and the newest snapshot; `i:` inbox, a list; `c:` sessions of
- * its sub-agents, a set; `all` and `t:` sessions by time.
- * The number of an item is told by its place: the last one has the number `posted`.
+ * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they are on one node, where one script can reach
+ * them. `j:` journal, a list of entries; `s:` what `list` shows, and the newest snapshot; `i:` inbox, a list; `c:`
+ * sessions of its sub-agents, a set; `all` and `t:` sessions by time. The number of an item follows from its place:
+ * the last one has the number `posted`.
  */
 const NAMES = `
 local base, id = KEYS[1], ARGV[1]
@@ -12,10 +12,10 @@ local journal, info, inbox = base .. 'j:' .. id, base .. 's:' .. id, base .. 'i:
 `;
 
 /**
- * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, parent?, seq of a snapshot or '', its state,
- * entries…` → the head before it. The caller compares that with what it expected. The journal is written last: should
- * anything before it fail, the session is as long as it was. Only the snapshot comes after it, since it may be lost but must
- * not be of entries that are not there.
+ * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, parent?, seq of a snapshot or '', its
+ * state, entries…` → the head before it. The caller compares that with what it expected. The journal is written last:
+ * if anything before it fails, the session is as long as it was. Only the snapshot comes after it, because it may be
+ * lost but must never be of entries that don't exist.
  */
 export const APPEND = `${NAMES}
 local head = redis.call('LLEN', journal)
@@ -47,7 +47,10 @@ return head`;
 export const READ = `${NAMES}
 return redis.call('LRANGE', journal, ARGV[2] - 1, -1)`;
 
-/** `id` → seq of the newest snapshot or 0, its state, and the entries after it. One that is ahead of them does not count. */
+/**
+ * `id` → seq of the newest snapshot or 0, its state, and the entries after it. A snapshot ahead of the entries is
+ * ignored.
+ */
 export const TAIL = `${NAMES}
 local known = redis.call('HMGET', info, 'snapshot', 'state')
 local seq = tonumber(known[1] or 0)
@@ -78,7 +81,7 @@ for _, id in ipairs(ids) do
 end
 return found`;
 
-/** `id`; with it go the sessions of its sub-agents, and of theirs. */
+/** `id`; also deletes the sessions of its sub-agents, and of theirs. */
 export const DELETE = `
 local base, ids = KEYS[1], { ARGV[1] }
 local at = 1
@@ -109,10 +112,10 @@ if after >= first then
 end
 return { first, redis.call('LRANGE', inbox, 0, -1) }`;
 
-/** What stands in the list for an item that was taken over before one in front of it. */
+/** Stands in the list for an item that was taken before one in front of it. */
 export const FORGOTTEN = '0';
 
-/** `id, cursor, …waits`: writes over the items up to the cursor, but for those that wait. */
+/** `id, cursor, …waits`: overwrites the items up to the cursor, except those that wait. */
 export const FORGET = `${NAMES}
 local count = redis.call('LLEN', inbox)
 local first = tonumber(redis.call('HGET', info, 'posted') or 0) - count + 1

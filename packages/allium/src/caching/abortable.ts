@@ -1,4 +1,4 @@
-/** Waits for a store; a run that is aborted does not. */
+/** Waits for a store, but not longer than the run that asks. */
 
 export function abortable<T>(value: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

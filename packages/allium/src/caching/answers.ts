@@ -1,4 +1,4 @@
-/** Finds in a store what was answered before; whoever asks the same at the same time waits for the first one. */
+/** Looks up answers in a store. Those who ask the same at the same time wait for the first. */
 
 import { type Awaitable, type Clock, type Context, isControl, monotonic } from '../index.js';
 import { invalidOption, isThenable, kinds, type TypeOf } from '../kit/index.js';
@@ -22,21 +22,21 @@ export interface AnswerStore<Entry> {
 
 export interface AnswersOptions<Call extends Context, Result, Answer, Entry> {
   readonly store: AnswerStore<Entry>;
-  /** Milliseconds an answer is good for; for ever when absent. */
+  /** Milliseconds an answer is good for; forever if absent. */
   readonly ttlMs: number | undefined;
-  /** Milliseconds to wait for the same question of another run. */
+  /** Milliseconds to wait while another run asks the same. */
   readonly maxWaitMs: number;
-  /** A call whose stream nobody reads is not waited for. */
+  /** Doesn't wait for a call whose stream nobody reads. */
   readonly leavesStalled?: boolean;
   readonly clock: Clock | undefined;
-  /** The answer in what a store holds, if it is one: stores hold what others wrote, too. */
+  /** Reads an answer from what a store holds, if it is one: stores also hold what others wrote. */
   readonly read: (
     stored: unknown,
   ) => { readonly answer: Answer; readonly expiresAt: number | undefined } | undefined;
   readonly entry: (answer: Answer, expiresAt: number | undefined) => Entry;
-  /** What of a result others may have; undefined when it is for nobody else. */
+  /** The part of a result that others may have; undefined if it isn't for anybody else. */
   readonly answerIn: (ctx: Call, result: Result) => Answer | undefined;
-  /** The result of a call that is given an answer that was there. */
+  /** The result of a call that gets a stored answer. */
   readonly given: (ctx: Call, answer: Answer) => Result;
 }
 
@@ -45,7 +45,7 @@ export class Answers<Call extends Context, Result, Answer, Entry> {
 
   constructor(readonly options: AnswersOptions<Call, Result, Answer, Entry>) {}
 
-  /** The result made of an answer that was there, or that of `make`, of which the answer is stored. */
+  /** A result made from a stored answer, or the result of `make`, whose answer is then stored. */
   find(ctx: Call, id: string, make: () => Promise<Result>): Awaitable<Result> {
     const { calls } = this;
     const { clock = ctx.agent.clock } = this.options;
@@ -59,30 +59,30 @@ export class Answers<Call extends Context, Result, Answer, Entry> {
     return new Question(this, ctx, id, clock, call).ask(make);
   }
 
-  /** Somebody asks the same already. */
+  /** Somebody else is asking the same already. */
   private async follow(ctx: Call, id: string, make: () => Promise<Result>, clock: Clock): Promise<Result> {
     const { calls } = this;
     const { maxWaitMs, given } = this.options;
-    // Each for itself after an error: it is nobody else's, and a queue of failing calls helps nobody.
+    // After an error each goes on alone: the error belongs to one call, and a queue of failing calls helps nobody.
     for (let ahead = calls.get(id); ahead !== undefined; ahead = calls.get(id)) {
       const first = await calls.follow(id, ctx.signal, { clock, maxWaitMs });
       if (first.type === 'answer') return given(ctx, first.answer);
       if (first.type === 'none') return new Question(this, ctx, id, clock, undefined).ask(make);
-      // Whoever notices first takes its place, and the others wait for that one.
+      // The first to notice takes its place, and the others wait for that one.
       if (first.type === 'stalled' && calls.get(id) === ahead) break;
     }
     return this.first(ctx, id, clock, make);
   }
 }
 
-/** One that looks in the store, then makes the call. Written with `then`: a store in memory has nothing to wait for. */
+/** Looks in the store, then makes the call. Written with `then`: a store in memory has nothing to wait for. */
 class Question<Call extends Context, Result, Answer, Entry> {
   constructor(
     private readonly answers: Answers<Call, Result, Answer, Entry>,
     private readonly ctx: Call,
     private readonly id: string,
     private readonly clock: Clock,
-    /** What others wait for; undefined where nobody does. */
+    /** The call that others wait for; undefined if nobody does. */
     private readonly call: Underway<Answer> | undefined,
   ) {}
 
@@ -109,7 +109,7 @@ class Question<Call extends Context, Result, Answer, Entry> {
     return this.answers.options.given(this.ctx, stored);
   }
 
-  /** Stores the answer. One that cannot be stored is an answer all the same for those who wait for it. */
+  /** Stores the answer. If it can't be stored, those who wait for it still get it. */
   private made(result: Result): Awaitable<Result> {
     let outcome: Outcome<Answer> = NONE;
     let wait: Promise<unknown> | undefined;
@@ -174,7 +174,7 @@ class Question<Call extends Context, Result, Answer, Entry> {
   }
 }
 
-/** What an expiry is told by: other processes share only the wall clock, memory is spared its jumps. */
+/** The time for expiry. Other processes share only the wall clock; the store in memory is not affected by its jumps. */
 function timeOf(store: unknown, clock: Clock): number {
   return store instanceof Lru ? monotonic(clock) : clock.now();
 }

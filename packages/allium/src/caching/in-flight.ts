@@ -1,22 +1,22 @@
-/** Calls under way by key: whoever asks the same question meanwhile waits for the answer to the first one. */
+/** Calls under way, by key: whoever asks the same question meanwhile waits for the first answer. */
 
 import type { Clock } from '../index.js';
 
-/** How the first call ended, as far as others can use it. */
+/** How the first call ended, for those who wait. */
 export type Outcome<T> =
   | { readonly type: 'answer'; readonly answer: T }
-  /** It failed, its answer is not to be shared, or it took too long. */
+  /** It failed, its answer can't be shared, or it took too long. */
   | { readonly type: 'none' }
   /** It was stopped or aborted, which says nothing about the question. */
   | { readonly type: 'gone' }
-  /** Nobody reads the stream it is in, so it does not get on. */
+  /** Nobody reads its stream, so it makes no progress. */
   | { readonly type: 'stalled' };
 
 /** A call under way, and who waits for it. */
 export interface Underway<T> {
   /** Most calls have nobody waiting for them, and no set for those. */
   waiters: Set<Waiter<T>> | undefined;
-  /** How long its run was held up so far by whoever reads it; undefined where that is not looked at. */
+  /** How long its run has been held up by its reader so far; undefined if that doesn't matter. */
   readonly pausedMs: (() => number) | undefined;
 }
 
@@ -40,7 +40,7 @@ export class InFlight<T> {
     return this.calls.get(key);
   }
 
-  /** A call begins, and takes the place of one that is held up; `end` has to follow, however it ends. */
+  /** A call begins, and replaces one that is held up. `end` has to follow, however it ends. */
   begin(key: string, pausedMs?: () => number): Underway<T> {
     const call: Underway<T> = { waiters: undefined, pausedMs };
     this.calls.set(key, call);
@@ -52,7 +52,9 @@ export class InFlight<T> {
     if (call.waiters !== undefined) for (const tell of call.waiters) tell(outcome);
   }
 
-  /** Waits for the first call, not longer than `patience` says; rejects with the reason of the signal when that aborts. */
+  /**
+   * Waits for the first call, at most as long as `patience` says. Rejects with the signal's reason if that aborts.
+   */
   follow(
     key: string,
     signal: AbortSignal,
@@ -78,7 +80,7 @@ export class InFlight<T> {
         reject(signal.reason);
       };
       const cancel = patience?.clock.setTimer(() => told(NONE), patience.maxWaitMs);
-      // Held up for all of the time since the last look: a reader that keeps pace is not.
+      // Held up during all of the time since the last look. A reader that keeps pace isn't.
       const watch = (before: number): (() => void) | undefined =>
         patience?.clock.setTimer(() => {
           const now = pausedMs!();

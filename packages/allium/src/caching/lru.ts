@@ -1,9 +1,9 @@
-/** A store in memory that forgets what was not used for longest. */
+/** A store in memory that forgets what hasn't been used for longest. */
 
 export class Lru<T> {
   // A map keeps the order in which keys were set: the first one is the oldest.
   private readonly entries = new Map<string, T>();
-  // Goes on where it stopped: a new one would pass by everything that was dropped since the map last grew.
+  // Kept, and continued from: a new iterator would pass everything that was dropped since the map last grew.
   private readonly oldest = this.entries.keys();
 
   constructor(private readonly maxEntries: number) {}

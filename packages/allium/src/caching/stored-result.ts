@@ -1,4 +1,4 @@
-/** Results of tools in a store, and which tools they are of. */
+/** Results of tools in a store, and the option that selects those tools. */
 
 import type { ToolContext, ToolResult } from '../index.js';
 import { type Kind, kinds } from '../kit/index.js';
@@ -11,7 +11,7 @@ export interface StoredResult {
   readonly result: ToolResult;
 }
 
-/** Stores hold what others wrote, too: older versions, other programs. */
+/** Stores also hold what others wrote: older versions, other programs. */
 export function isStoredResult(value: unknown): value is StoredResult {
   if (typeof value !== 'object' || value === null) return false;
   const { version, expiresAt, result } = value as Partial<StoredResult>;
@@ -20,13 +20,13 @@ export function isStoredResult(value: unknown): value is StoredResult {
 
 type Picks = (ctx: ToolContext) => boolean;
 
-/** An option that says which tools are meant: names, or a function that is asked for each call. */
+/** An option that selects tools: names, or a function that is asked for each call. */
 export const SELECTED_TOOLS: Kind<readonly string[] | Picks> = {
   ...kinds.either(kinds.names, kinds.func<Picks>()),
   expected: 'a list of tool names or a function',
 };
 
-/** Whether a call is of one of the tools that such an option names or picks. */
+/** Is the call of one of the tools that such an option selects? */
 export function toolSelector(tools: readonly string[] | Picks): Picks {
   if (typeof tools === 'function') return tools;
   const names = new Set(tools);

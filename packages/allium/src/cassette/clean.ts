@@ -1,16 +1,19 @@
-/** What differs from run to run, and what nobody may read, taken out of everything that is written or compared. */
+/** Removes what differs from run to run, and what nobody may read, from everything that is written or compared. */
 
 import { type Fields, hasRepeatedKeys, kinds } from '../kit/index.js';
 import { isCredentialHeader, MASK, masking, PATTERN, type Pattern } from './secrets.js';
 
-/** Options that `record` and `replay` share: both have to be given the same, or keys differ. */
+/** Options of both `record` and `replay`. Both need the same ones, or their keys differ. */
 export const CLEANING = {
   /** Texts and expressions that are never written, besides secrets from the environment and authorization headers. */
   redact: kinds.withDefault(
     kinds.secret(kinds.listOf(PATTERN, 'a list of texts and regular expressions')),
     [],
   ),
-  /** Applied to every text of a question before it is compared and written: for dates and other things that differ each time. */
+  /**
+   * Applied to every text of a question before it is compared and written: for dates and other things that change
+   * each time.
+   */
   normalise: kinds.func<(text: string) => string>(),
 } satisfies Fields;
 
@@ -21,22 +24,22 @@ interface Cleans {
 
 export interface Cleaner {
   text(text: string): string;
-  /** Anything that is JSON: texts, keys and numbers at any depth. */
+  /** Any JSON value: texts, keys and numbers at any depth. */
   value<T>(value: T): T;
-  /** JSON text, which stays JSON. */
+  /** JSON text, which remains valid JSON. */
   json(text: string): string;
 }
 
-/** Ids of this run stand as these words in a cassette. */
+/** The ids of this run, which a cassette replaces with these words. */
 interface Ids {
   readonly runId: string;
   readonly sessionId: string;
 }
 
 export interface Cleaning {
-  /** For what is asked: a request, the arguments of a call. */
+  /** For questions: a request, or the arguments of a call. */
   question(ids: Ids): Cleaner;
-  /** For what comes back. */
+  /** For answers. */
   answer(ids: Ids): Cleaner;
 }
 
@@ -54,12 +57,14 @@ export function cleaning({ redact = [], normalise }: Cleans): Cleaning {
   };
 }
 
-/** Puts the ids of a run where those of the recorded run stood. */
+/** Puts the ids of this run in the place of those of the recorded run. */
 export function withIds({ runId, sessionId }: Ids): Cleaner {
   return cleaner((text) => text.replaceAll('{{runId}}', runId).replaceAll('{{sessionId}}', sessionId));
 }
 
-/** Short ids may be part of anything, and ids that somebody chose may be words: those are the same next time. */
+/**
+ * Only ids that were made for this run: short ones may be part of anything, and chosen ones are the same next time.
+ */
 function withoutIds(text: string, { runId, sessionId }: Ids): string {
   let made = text;
   if (runId.length >= 8) made = made.replaceAll(runId, '{{runId}}');
@@ -67,7 +72,7 @@ function withoutIds(text: string, { runId, sessionId }: Ids): string {
   return made;
 }
 
-/** Values of these keys are names of this package, whatever else is called like that. */
+/** Under these keys stand names of this package, even if something of the run is called the same. */
 const TAGS = new Set(['type', 'role', 'reason', 'finish']);
 const TAG =
   /^(text|image|file|thinking|tool-call|tool-call-delta|provider|user|assistant|tool|stop|tool-calls|length|content-filter|error|other|aborted)$/;

@@ -1,26 +1,26 @@
-/** What was thrown, as JSON and back: name, message, code and status, so that whoever handles it does the same again. */
+/** Thrown values as JSON and back: name, message, code and status, so that a handler does the same again. */
 import { AlliumError, isTransient, type StopRun } from '../index.js';
 import { controlKind, errorHeader, messageOf, toStoredJson } from '../kit/index.js';
 import type { Cleaner } from './clean.js';
 import type { StoredError, StoredStop } from './format.js';
 
 const MAX_CAUSES = 4;
-/** What servers say about trying again. */
+/** Headers with which servers say whether to try again. */
 const HEADERS = ['retry-after', 'retry-after-ms', 'x-should-retry'];
 
-/** The stop this is, if it is one. */
+/** The stop, if the error is one. */
 export function stopOf(error: unknown): StoredStop | undefined {
   if (controlKind(error) !== 'stop') return undefined;
   const { reason, message } = error as StopRun;
   return { reason, message };
 }
 
-/** Errors keep their plain fields and their causes; stacks, bodies and clients do not belong into a cassette. */
+/** Errors keep their plain fields and their causes. Stacks, bodies and clients don't belong in a cassette. */
 export function toStoredError(error: unknown): StoredError {
   return passingAlike(error, described(error, MAX_CAUSES));
 }
 
-/** Of an error that quotes what nobody may read: what kind it is, with another message. */
+/** For an error that quotes what nobody may read: its kind, with another message. */
 export function toBareError(error: unknown, message: string): StoredError {
   const stored = described(error, 0);
   if ('thrown' in stored) return { thrown: message };
@@ -28,14 +28,19 @@ export function toBareError(error: unknown, message: string): StoredError {
   return passingAlike(error, { name, message, code, status, headers });
 }
 
-/** Clients say in many ways that an error will pass. If what is left of it no longer does, one word replaces them. */
+/**
+ * Clients say in many ways that an error is transient. If the stored error no longer says so, one field replaces
+ * them.
+ */
 function passingAlike(error: unknown, stored: StoredError): StoredError {
   const passes = isTransient(error);
   if ('thrown' in stored || isTransient(fromStoredError(stored)) === passes) return stored;
   return { ...stored, isRetryable: passes };
 }
 
-/** What a tool threw. The model reads what is no error as text: where that would read otherwise, the text is stored. */
+/**
+ * What a tool threw. The model reads anything that isn't an error as text; if that would differ, the text is stored.
+ */
 export function toStoredFailure(error: unknown, clean: Cleaner): StoredError {
   const stored = clean.value(toStoredError(error));
   const text = clean.text(messageOf(error));
@@ -63,7 +68,7 @@ function described(error: unknown, causes: number): StoredError {
   };
 }
 
-/** Errors that others tell apart by their class. */
+/** Errors that others recognise by their class. */
 const CLASSES = { TypeError, RangeError, SyntaxError, ReferenceError, EvalError, URIError } as const;
 
 export function fromStoredError(stored: StoredError): unknown {

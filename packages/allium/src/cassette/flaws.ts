@@ -1,4 +1,4 @@
-/** What is wrong with a line of a cassette: people edit them. */
+/** Finds what is wrong with a line of a cassette: people edit them. */
 
 import { type ModelPart, type ModelResponse, toolCallsOf, toolResult } from '../index.js';
 import { describeValue, isToolContent, messageOf, ResponseAssembler } from '../kit/index.js';
@@ -6,7 +6,7 @@ import type { Cleaner } from './clean.js';
 import type { Entry, StoredAnswer, StoredPart, StoredRequest, StoredVerdict, ToolEntry } from './format.js';
 import { partsOfStored, textFieldOf } from './pieces.js';
 
-/** The rest of a sentence that begins with the line; undefined for what `record` could have written. */
+/** Completes a sentence that begins with the line; undefined if `record` could have written it. */
 export function flawOf(value: unknown): string | undefined {
   if (!isEntry(value)) return 'is neither a model nor a tool call';
   return value.type === 'model' ? flawOfAnswer(value.answer) : flawOfTool(value);
@@ -25,7 +25,7 @@ function flawOfAnswer(answer: StoredAnswer): string | undefined {
   const flaw = flawOfEnd('answer', answer, ['finish', 'error', 'stop']);
   if (flaw || 'stop' in answer) return flaw;
   const { content = [] } = answer;
-  if (!Array.isArray(content)) return `has \`answer.content\` that is no list: ${describeValue(content)}`;
+  if (!Array.isArray(content)) return `has \`answer.content\` that is not a list: ${describeValue(content)}`;
   for (const [i, part] of content.entries()) {
     const wrong = flawOfText(part, `answer.content[${i}]`);
     if (wrong) return wrong;
@@ -35,18 +35,18 @@ function flawOfAnswer(answer: StoredAnswer): string | undefined {
 
 /** Texts are put together from pieces, so a stream would not show what is wrong with them. */
 function flawOfText(part: StoredPart, name: string): string | undefined {
-  if (!isObject(part)) return `has \`${name}\` that is no part: ${describeValue(part)}`;
+  if (!isObject(part)) return `has \`${name}\` that is not a part: ${describeValue(part)}`;
   const { cuts = [] } = part;
   const field = textFieldOf(part);
   if (field === undefined) return undefined;
   const text = part[field];
-  if (typeof text !== 'string') return `has \`${name}.${field}\` that is no text: ${describeValue(text)}`;
+  if (typeof text !== 'string') return `has \`${name}.${field}\` that is not text: ${describeValue(text)}`;
   const inOrder = (cut: number, i: number) => cut >= (cuts[i - 1] ?? 0) && cut <= text.length;
   if (Array.isArray(cuts) && cuts.every(Number.isInteger) && cuts.every(inOrder)) return undefined;
   return `has \`${name}.cuts\` that are not places in its text, in order: ${describeValue(cuts)}. Leave them out to have it in one piece`;
 }
 
-/** Says what would be said of a model that answered like this. */
+/** Says what would be said about a model that answered like this. */
 function flawOfStream(content: readonly StoredPart[], answer: StoredAnswer): string | undefined {
   const assembler = new ResponseAssembler('It');
   try {
@@ -75,7 +75,7 @@ function flawOfVerdicts(given: unknown, content: ModelResponse['content']): stri
 function flawOfTool({ outcome, updates = [] }: ToolEntry): string | undefined {
   const isContent = (content: unknown) => typeof content === 'string' || isToolContent(content);
   if (!Array.isArray(updates) || !updates.every((update) => isContent(update?.content)))
-    return `has \`updates\` that are no list of content: ${describeValue(updates)}`;
+    return `has \`updates\` that is not a list of content: ${describeValue(updates)}`;
   const flaw = flawOfEnd('outcome', outcome, ['result', 'error', 'stop', 'suspend']);
   if (flaw || !('result' in outcome)) return flaw;
   try {
@@ -85,13 +85,13 @@ function flawOfTool({ outcome, updates = [] }: ToolEntry): string | undefined {
   }
 }
 
-/** One of the ways in which a call ends. */
+/** Every call ends in one of these ways. */
 function flawOfEnd(name: string, given: object, ways: readonly string[]): string | undefined {
   const end = Object.entries(given).find(([way]) => ways.includes(way));
   if (!end) return `has \`${name}\` without one of ${ways.map((way) => `\`${way}\``).join(', ')}`;
   const [way, value] = end;
   if (way === 'finish' || isObject(value)) return undefined;
-  return `has \`${name}.${way}\` that is no object: ${describeValue(value)}`;
+  return `has \`${name}.${way}\` that is not an object: ${describeValue(value)}`;
 }
 
 function sentence(error: unknown): string {

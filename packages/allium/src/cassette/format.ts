@@ -24,7 +24,7 @@ interface Common {
   /** Which of the recorded runs, counted from 1 in the order of their first call. */
   readonly run: number;
   readonly turn: number;
-  /** Of the normalised question. The same question has the same key in every run. */
+  /** The key of the normalised question. The same question has the same key in every run. */
   readonly key: string;
 }
 
@@ -45,9 +45,9 @@ export interface ToolEntry extends Common {
   readonly outcome: StoredOutcome;
 }
 
-/** A normalised request. What it has in common with the one it comes `after` is left out. */
+/** A normalised request, without what it shares with the request it comes `after`. */
 export interface StoredRequest extends Partial<Omit<PlainRequest, 'messages'>> {
-  /** The key of the request this one goes on from: `messages` follow those of that one. */
+  /** The key of the request that this one continues: its `messages` come before these. */
   readonly after?: string;
   readonly messages: readonly PlainMessage[];
 }
@@ -79,7 +79,9 @@ export type StoredAnswer =
       readonly metadata?: Metadata;
       /** Who answered, if not the model that was asked. */
       readonly model?: string;
-      /** What guards said of its calls: they saw them whole, and could not say it again of what is written here. */
+      /**
+       * What guards said about its calls. They saw them whole, and couldn't say it again about what is written here.
+       */
       readonly verdicts?: readonly StoredVerdict[];
     }
   /** It broke off after `content`. */
@@ -98,10 +100,10 @@ export type StoredOutcome =
   | { readonly result: StoredResult }
   | { readonly error: StoredError }
   | { readonly stop: StoredStop }
-  /** It asked somebody. What came of it afterwards is the next recording of the same call. */
+  /** It asked somebody. What happened then is the next recording of the same call. */
   | {
       readonly suspend: Question;
-      /** It had been asked before and was not answered yet. */
+      /** It had asked before, and was not answered yet. */
       readonly again?: true;
     };
 
@@ -132,7 +134,10 @@ export type StoredError =
     }
   | { readonly thrown: unknown };
 
-/** Keys in this order first, all others after them by the alphabet: two recordings of the same thing are the same text. */
+/**
+ * These keys come first, in this order, and all others follow alphabetically: two recordings of the same thing are
+ * the same text.
+ */
 const ORDER = [
   ...[
     'allium',
@@ -169,7 +174,7 @@ export function lineOf(value: unknown): string {
   return JSON.stringify(inOrder(value));
 }
 
-/** What was thrown and is no error is left alone: the model reads it as JSON, key by key. */
+/** A thrown value that isn't an error is left alone: the model reads it as JSON, key by key. */
 function inOrder(value: unknown): unknown {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null) return value;
@@ -192,7 +197,7 @@ export interface Line {
   readonly entry: Entry;
 }
 
-/** The entries of a cassette. `name` says in errors which one it is. An empty cassette needs no header. */
+/** The entries of a cassette. `name` identifies it in errors. An empty cassette needs no header. */
 export function parseCassette(lines: readonly string[], name: string): readonly Line[] {
   const invalid = (number: number, what: string, cause?: unknown) =>
     new AlliumError('CASSETTE_INVALID', `Line ${number} of ${name} ${what}. Repair it, or record again.`, {
@@ -200,7 +205,7 @@ export function parseCassette(lines: readonly string[], name: string): readonly 
       ...(cause !== undefined && { cause }),
     });
   const parsed = lines.flatMap((text, index) => {
-    // Also without the mark that some editors put before the first line.
+    // Also removes the byte order mark that some editors write.
     const line = text.trim();
     if (line === '') return [];
     try {

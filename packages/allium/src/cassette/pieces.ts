@@ -1,4 +1,4 @@
-/** Streams as they are stored: text in one, with the places where it was cut. */
+/** Streams as they are stored: text in one piece, with the places where it was cut. */
 
 import type { AssistantContent, ModelPart } from '../index.js';
 import type { ResponseAssembler } from '../kit/index.js';
@@ -15,8 +15,8 @@ type Block = ResponseAssembler['content'][number];
 type Fields = Record<string, unknown> & { readonly type: string };
 
 /**
- * Parts as they are stored. `final` is what became of the blocks, guards included: where it differs from what was
- * heard, it counts, and the pieces are fitted to it.
+ * Parts as they are stored. `final` is what the blocks became, after guards. If it differs from what was heard, it
+ * counts, and the pieces are fitted to it.
  */
 export function storedParts(
   heard: readonly HeardPart[],
@@ -33,7 +33,7 @@ export function storedParts(
     const more = begun.has(block) && isBare(part, fields);
     begun.add(block);
     if (text === undefined) stored.push({ fields, pieces: [], block });
-    // A piece of which nothing is left.
+    // Nothing is left of this piece.
     else if (more && text === '' && textOf(part) !== '') continue;
     else if (more && last?.block === block && last.fields.block === fields.block) last.pieces.push(text);
     else stored.push({ fields, pieces: [text], block });
@@ -41,7 +41,7 @@ export function storedParts(
   return stored.map(({ fields, pieces }) => joined(fields, pieces));
 }
 
-/** The parts that were stored, piece by piece. `restore` puts back what was taken out for storing. */
+/** The stored parts, piece by piece. `restore` puts back what was removed for storing. */
 export function* partsOfStored(stored: readonly StoredPart[], restore: Cleaner): Generator<ModelPart> {
   for (const { cuts = [], ...whole } of stored) {
     const field = textFieldOf(whole);
@@ -58,7 +58,7 @@ export function* partsOfStored(stored: readonly StoredPart[], restore: Cleaner):
   }
 }
 
-/** Fits pieces to a text that was changed in between: cuts outside the change stay, the change comes in one piece. */
+/** Fits pieces to a text that was changed: cuts outside the change stay, and the change is one piece. */
 export function refitted(given: readonly string[], to: string): readonly string[] {
   const from = given.join('');
   if (from === to) return given;
@@ -100,7 +100,10 @@ function finalTexts(
   return texts;
 }
 
-/** The fields of a part beside its text. A seal is on the text as it was: without it, if guards took it away. */
+/**
+ * The fields of a part besides its text. A signature is for the original text, so it is left out if guards changed
+ * that.
+ */
 function fieldsOf(part: ModelPart, final: Block | AssistantContent, clean: Cleaner): Fields {
   const field = textFieldOf(part);
   if (field === undefined) return clean.value({ ...final }) as Fields;
@@ -113,7 +116,7 @@ function fieldsOf(part: ModelPart, final: Block | AssistantContent, clean: Clean
   }) as Fields;
 }
 
-/** Nothing but more text for a block that is there already? */
+/** Is it only more text for an existing block? */
 function isBare(part: ModelPart, fields: Fields): boolean {
   if (part.type === 'tool-call-delta') return true;
   if (part.type !== 'text' && part.type !== 'thinking') return false;

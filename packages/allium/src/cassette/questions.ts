@@ -1,4 +1,4 @@
-/** What a call asks, in the form it is compared and written in, and the key of it. */
+/** What a call asks, as it is compared and written, and its key. */
 import {
   type Message,
   type ModelContext,
@@ -31,7 +31,7 @@ export interface AskedTool {
 
 export type Asked = AskedModel | AskedTool;
 
-/** The key is made from the cleaned request: it is the same wherever secrets and ids differ, and tells nothing about them. */
+/** The key is made from the cleaned request: it doesn't depend on secrets and ids, and reveals nothing about them. */
 export async function askedModel(ctx: ModelContext, clean: Cleaner): Promise<AskedModel> {
   const given = await guardedMessages(ctx);
   const { provider, id } = ctx.model;
@@ -58,7 +58,7 @@ export function askedTool(ctx: ToolContext, clean: Cleaner): AskedTool {
   return { type: 'tool', key: toolCallKey(name, args), turn, call, tool: name, args };
 }
 
-/** Ids of messages and calls are made anew in each run, and usage is nothing a model is shown. */
+/** Ids of messages and calls are new in each run, and models aren't shown usage. */
 function plainMessage(message: Message, clean: Cleaner): PlainMessage {
   const { role, content } = message;
   if (role === 'tool') {

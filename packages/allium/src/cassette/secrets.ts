@@ -1,4 +1,4 @@
-/** Finds secrets in text: values of the environment, authorization headers, and what the user says. */
+/** Finds secrets in text: values from the environment, authorization headers, and what the user specifies. */
 
 import { type Kind, kinds } from '../kit/index.js';
 
@@ -7,7 +7,7 @@ export type Pattern = string | RegExp;
 
 export const MASK = '[redacted]';
 
-/** Variables whose names contain one of these hold secrets, if they are long enough not to be words. */
+/** Variables whose names contain one of these hold secrets, if they are too long to be words. */
 const NAMES = /KEY|TOKEN|SECRET/i;
 const MIN_LENGTH = 8;
 
@@ -27,7 +27,7 @@ export function isCredentialHeader(name: string): boolean {
 
 export type Mask = (text: string) => string;
 
-/** Makes masks for what is secret now: keys may be loaded late, so the environment is read for each call anew. */
+/** Makes masks for what is secret now. Keys may be loaded late, so the environment is read again for each call. */
 export function masking(patterns: readonly Pattern[]): () => Mask {
   const own = patterns.map((pattern) =>
     typeof pattern === 'string'
@@ -55,7 +55,7 @@ export const PATTERN: Kind<Pattern> = kinds.kind(
   { schema: kinds.nonEmptyText.schema! },
 );
 
-/** Looks at names first: each value that is read is asked for from the system. */
+/** Looks at names first: reading a value is a call to the system. */
 function environment(): string[] {
   const values: string[] = [];
   for (const name of Object.keys(process.env)) {

@@ -3,8 +3,8 @@
 import { type Message, toolCallsOf } from '../index.js';
 
 /**
- * The last place at or before `cut`, and not before `from`, after which no result lacks its call. Results whose call
- * is nowhere don't count: they belong to nobody.
+ * The last place at or before `cut`, and not before `from`, after which no result lacks its call. Results without any
+ * call don't count.
  */
 export function cutBackward(messages: readonly Message[], from: number, cut: number): number {
   let at = cut;
@@ -25,7 +25,7 @@ export function cutForward(messages: readonly Message[], cut: number): number {
   }
 }
 
-/** Ids of the calls whose results are at `from` or after, but not they themselves. */
+/** Ids of the calls whose results are at `from` or after it, while the calls are before it. */
 function alone(messages: readonly Message[], from: number): Set<string> {
   const calls = new Set<string>();
   const lacking = new Set<string>();

@@ -6,18 +6,18 @@ export function isPinned(message: Message): boolean {
   return message.metadata?.pinned === true;
 }
 
-/** Messages without an id are in no history: a middleware put them into this request, and will again. */
+/** Messages without an id are in no history: a middleware puts them into every request. */
 export function isPassing(message: Message): boolean {
   return message.id === '';
 }
 
-/** Index of the last message that is no passing one: what the request has come to. The last of all if there is none. */
+/** Index of the last message that is not a passing one; of the last of all if there is none. */
 export function lastLasting(messages: readonly Message[]): number {
   const last = messages.findLastIndex((message) => !isPassing(message));
   return last < 0 ? messages.length - 1 : last;
 }
 
-/** What is known of a list. */
+/** What is known about a list. */
 export interface Pins {
   /** Indexes of the messages that stay, without their groups. */
   readonly stay: readonly number[];
@@ -53,7 +53,7 @@ export class PinIndex {
     return found;
   }
 
-  /** Indexes before `cut` that stay, groups included, in order. `also` are further ones to keep. */
+  /** Indexes before `cut` that stay, with their groups, in order. `also`: more of them to keep. */
   before(messages: readonly Message[], cut: number, also: readonly number[] = []): readonly number[] {
     const stay = [...this.of(messages).stay, ...also].filter((index) => index < cut);
     if (stay.length === 0) return stay;
@@ -63,7 +63,7 @@ export class PinIndex {
   }
 }
 
-/** Finds what a run is about: the message that it was started with, and the last one that a person sent since. */
+/** Finds the question of a run: the message it was started with, and the last one a person sent since. */
 export class Questions {
   private readonly begun = new WeakMap<readonly Message[], { runId: string; id: string | undefined }>();
   private readonly places = new WeakMap<readonly Message[], { id: string; index: number }>();
@@ -88,7 +88,7 @@ export class Questions {
     const given = own.slice(0, answer);
     const asked = given.findLast((message) => !isSyntheticMessage(message)) ?? given.at(-1);
     const answered = own[answer]!;
-    // An answer that came with the input is of no model here: then the question is what came with it last.
+    // An answer that came with the input is not from a model here. Then the question is what came last with it.
     const isOurs = answered.role === 'assistant' && answered.model !== undefined;
     const id = isOurs ? asked?.id : undefined;
     this.begun.set(history, { runId, id });
@@ -109,13 +109,15 @@ export class Questions {
 /** The run that a request is for. */
 type Asking = Pick<Context, 'history' | 'runId'>;
 
-/** The user message nearest before this one, for requests have to begin with one; -1 for none. */
+/** The nearest user message before this one, since requests have to begin with one; -1 for none. */
 export function leadOf(messages: readonly Message[], index: number): number {
   for (let i = index; i >= 0; i--) if (messages[i]!.role === 'user') return i;
   return -1;
 }
 
-/** A message alone, or the answer with its calls and all their results. A result without its call belongs nowhere. */
+/**
+ * A message alone, or the answer with its calls and all their results. A result without its call belongs to no group.
+ */
 function groupOf(messages: readonly Message[], index: number, end: number): readonly number[] {
   const message = messages[index]!;
   if (message.role === 'user') return [index];

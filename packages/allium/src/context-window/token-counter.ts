@@ -1,8 +1,8 @@
-/** Counts the tokens of a text: with a tokenizer where one is installed, by rule of thumb otherwise. */
+/** Counts the tokens of a text: with a tokenizer if one is installed, otherwise by rule of thumb. */
 
 import { checkFunction, invalidOption } from '../kit/index.js';
 
-/** Tokens of a text. Called once per text and kept, so it may take its time; it must not throw. */
+/** Tokens of a text. Called once per text, so it may take its time. It must not throw. */
 export type TokenCounter = (text: string) => number;
 
 /** A package that can count, and how it is asked. */
@@ -22,12 +22,12 @@ interface Tokenx {
 }
 
 /**
- * Characters that the tokenizer is handed at once. It takes quadratic time for a text without spaces, and histories
+ * How many characters the tokenizer gets at once. It takes quadratic time for a text without spaces, and histories
  * hold such texts: base64, minified code. A cut costs a token at most.
  */
 const PIECE = 500;
 
-/** By default it refuses texts that look like its control tokens. To us they are text. */
+/** By default it refuses texts that look like its control tokens. For us they are ordinary text. */
 const NOTHING_SPECIAL = { disallowedSpecial: new Set<string>() };
 
 /** Those that really split into tokens come first. */
@@ -58,7 +58,7 @@ export function installedCounter(): Promise<TokenCounter> {
   return installed;
 }
 
-/** A package that is missing is passed over; one that is there and broken is not. */
+/** A missing package is skipped, but not one that is installed and broken. */
 export async function findCounter(packages: readonly TokenizerPackage[]): Promise<TokenCounter> {
   for (const { load, counter } of packages) {
     try {
@@ -85,7 +85,7 @@ function isDense(code: number): boolean {
   return (code >= 0x2e80 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xdfff);
 }
 
-/** Checks the option `tokenCounter`, and what it returns. Undefined: it is not given. */
+/** Checks the option `tokenCounter`, and what it returns. Undefined if it isn't given. */
 export function checkedCounter(tokenCounter: TokenCounter | undefined): TokenCounter | undefined {
   if (tokenCounter === undefined) return undefined;
   checkFunction('tokenCounter', tokenCounter);

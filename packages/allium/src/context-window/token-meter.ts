@@ -1,14 +1,14 @@
-/** Counts messages and requests, each message once: what was counted is remembered for as long as it is in memory. */
+/** Counts the tokens of messages and requests. Each message is counted once, as long as it is in memory. */
 
 import type { FileContent, ImageContent, Message, Tool, Usage } from '../index.js';
 import { toolSpecs } from '../kit/index.js';
 import { checkedCounter, installedCounter, type TokenCounter } from './token-counter.js';
 
-/** What surrounds the content of a message on the wire. */
+/** What surrounds the content of a message in a request. */
 const MESSAGE_TOKENS = 4;
-/** An image of usual size, with the providers that say what they charge. */
+/** An image of the usual size, by the providers that say what they charge. */
 const IMAGE_TOKENS = 1200;
-/** A file that is no text: nobody can tell without opening it. */
+/** A file that isn't text: nobody can tell without opening it. */
 const FILE_TOKENS = 2000;
 
 export class TokenMeter {
@@ -50,8 +50,8 @@ export class TokenMeter {
   }
 
   /**
-   * All messages from `from` on. Lists grow at their end, so the sum of one that was counted before is carried on:
-   * the next call looks at the new messages only.
+   * All messages from `from` on. Lists grow at their end, so the sum of a list that was counted before is continued:
+   * the next call only looks at new messages.
    */
   sum(messages: readonly Message[], from = 0): number {
     const known = this.known(messages, from);
@@ -61,8 +61,8 @@ export class TokenMeter {
   }
 
   /**
-   * What the model said it had read for its latest answer, and an estimate of that answer and everything since.
-   * Undefined when no answer after the message `since` says so. Nothing is walked twice while the list grows.
+   * What the model reported to have read for its latest answer, plus an estimate of that answer and everything since.
+   * Undefined if no answer after the message `since` reports it. Nothing is read twice while the list grows.
    */
   reported(messages: readonly Message[], from: number, since: string | null): number | undefined {
     const known = this.known(messages, from);

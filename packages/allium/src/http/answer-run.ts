@@ -1,4 +1,4 @@
-/** Starting a run, here or in a queue, and answering with its events or its result. */
+/** Starts a run, here or in a queue, and answers with its events or its result. */
 import type { Agent, RunOptions, RunResult, RunStream, Stop } from '../index.js';
 import type { ClientEnd, ClientUsage, Question } from './events.js';
 import { type Found, tenantOf } from './find-session.js';
@@ -8,7 +8,7 @@ import type { EventReader } from './reader.js';
 import type { Call, Handling } from './route.js';
 import { sseLines, sseResponse, type TextSource } from './sse.js';
 
-/** What hooks and tools are told of the request. */
+/** What hooks and tools get to know about the request. */
 export function runOptions({ handling, caller }: Call, agent: Agent): RunOptions {
   const { user, metadata } = caller;
   const name = handling.names.get(agent);
@@ -35,7 +35,7 @@ interface StartedRun {
   result(): Promise<ShownResult>;
 }
 
-/** What an answer tells of a result. */
+/** What an answer says about a result. */
 type ShownResult = Pick<RunResult, 'runId' | 'status' | 'stop' | 'text' | 'pending' | 'usage'>;
 
 export async function startRun(call: Call, found: Found, begin: Begin): Promise<StartedRun> {
@@ -97,7 +97,7 @@ async function startQueued(
   };
 }
 
-/** Of runs that were over before they began. */
+/** For runs that were over before they began. */
 const STOP: Readonly<Record<QueuedOutcome['status'], Stop>> = {
   done: { reason: 'final' },
   stopped: { reason: 'stopped' },
@@ -107,7 +107,7 @@ const STOP: Readonly<Record<QueuedOutcome['status'], Stop>> = {
 };
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } as const;
 
-/** What happens when the client leaves: nothing to a detached run. */
+/** What happens when the client leaves. A detached run is not affected. */
 export function leaving(call: Call, found: Found, otherwise: boolean): () => void {
   const detached = (call.body?.detached as boolean | undefined) ?? otherwise;
   return () => {
@@ -130,13 +130,13 @@ export async function isBusy({ handling: { queue, hub } }: Call, storeId: string
   return queue ? queue.isBusy(storeId) : hub.isLive(storeId);
 }
 
-/** A reader of what was and what comes. */
+/** A reader of past events and those to come. */
 export function readerOf({ handling: { queue, hub } }: Call, storeId: string, after?: string): EventReader {
   const options = after === undefined ? {} : { after };
   return queue ? queue.reader(storeId, options) : hub.reader(storeId, options);
 }
 
-/** A response of lines that ends with its reader. */
+/** A stream of lines that ends with its reader. */
 export function events(
   { handling, request }: Call,
   reader: EventReader,

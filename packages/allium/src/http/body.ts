@@ -4,7 +4,7 @@ import { HttpFailure } from './failures.js';
 /** The body of a request, at most this many bytes long. A request without one counts as `{}`. */
 export async function readBody(request: Request, limit: number): Promise<unknown> {
   const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
-  // Pages of other sites may send anything else without being asked.
+  // Pages of other sites may send other types without a preflight.
   if (type !== 'application/json' && (type !== undefined || isForeign(request))) throw jsonOnly();
   const text = await readText(request, limit);
   if (text === '') return {};
@@ -16,7 +16,9 @@ export async function readBody(request: Request, limit: number): Promise<unknown
   }
 }
 
-/** Does a page send it that may be another site's? Browsers name the origin in every POST, other clients don't. */
+/**
+ * Is it sent by a page that may belong to another site? Browsers name the origin in every POST, other clients don't.
+ */
 function isForeign({ headers }: Request): boolean {
   return headers.has('origin') && headers.get('sec-fetch-site') !== 'same-origin';
 }
@@ -30,7 +32,7 @@ async function readText(request: Request, limit: number): Promise<string> {
     new HttpFailure(413, 'TOO_LARGE', `The body has more than ${limit} bytes.`);
   const length = Number(request.headers.get('content-length') ?? Number.NaN);
   if (length > limit) throw tooLarge();
-  // Servers hold a body to its length.
+  // Servers make sure that a body has this length.
   if (length <= limit) return request.text();
   const chunks: Uint8Array[] = [];
   let size = 0;

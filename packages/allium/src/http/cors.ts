@@ -1,4 +1,4 @@
-/** Which pages of other origins may call the handler. Off unless somebody says so. */
+/** Which pages of other origins may call the handler. By default none. */
 
 export interface CorsOptions {
   /** Origins such as `https://app.example.com`, or `'*'` for all. */

@@ -1,27 +1,27 @@
 /**
- * Ids of events. An id says where in the journal its reader is, and how much it has seen of a message that is still being
- * written, so that any process can go on from it.
+ * Ids of events. An id says how far its reader is in the journal, and how much it has seen of a message that is still
+ * being written, so that any process can continue from it.
  *
  * - `12.3`: the fourth event of entry 12.
  * - `12~k3f.7`: the seventh live event after entry 12, in the process that calls itself `k3f`.
- * - `12w1`: told after entry 12, because the run waits for answers.
- * - `12s`: told after entry 12, because nothing more was written for long.
+ * - `12w1`: sent after entry 12, because the run waits for answers.
+ * - `12s`: sent after entry 12, because nothing more was written for a long time.
  * - `12r`: what was shown after entry 12 is taken back.
  *
- * A message that is open follows after a semicolon: characters shown, their hash, its id.
+ * A message that is still open follows after a semicolon: characters shown, their hash, its id.
  */
 import { Shown } from './shown.js';
 
 export interface Cursor {
-  /** The last entry of which something was told. */
+  /** The last entry of which something was sent. */
   readonly seq: number;
   /** Which event of it; Infinity: all of them. */
   readonly index: number;
-  /** Of a live event. */
+  /** For a live event. */
   readonly live?: { readonly epoch: string; readonly n: number };
-  /** How many events about waiting were told after it. */
+  /** How many events about waiting were sent after it. */
   readonly waiting?: number;
-  /** Told that the run seems to have died. */
+  /** The reader was told that the run seems to have died. */
   readonly stalled?: boolean;
   readonly shown?: Shown;
 }
@@ -56,7 +56,7 @@ function suffix(shown: Shown | undefined): string {
 const ID =
   /^(\d{1,15})(?:\.(\d{1,9})|~([a-z0-9]+)\.(\d{1,15})|w(\d)|(s)|r)(?:;(\d{1,15})\.([a-z0-9]{1,7})\.(\S+))?$/;
 
-/** Undefined where it is no id of an event. */
+/** Undefined if it is not the id of an event. */
 export function parseCursor(id: string): Cursor | undefined {
   const match = ID.exec(id);
   if (match === null) return undefined;

@@ -1,4 +1,4 @@
-/** What clients are told: the events of a run without anything that is not meant for them. Types only, for both sides. */
+/** What clients get: the events of a run without anything that is not meant for them. Types only, for both sides. */
 
 /** A part of a message, as clients see it. */
 export type ClientContent =
@@ -10,14 +10,14 @@ export type ClientContent =
       readonly mimeType: string;
       readonly name?: string;
     }
-  /** `arguments` is JSON text; absent where the arguments of this tool are not shown. */
+  /** `arguments` is JSON text; absent if the arguments of this tool are not shown. */
   | { readonly type: 'tool-call'; readonly id: string; readonly name: string; readonly arguments?: string };
 
 /** A message of the history, as clients see it. */
 export interface ClientMessage {
   readonly id: string;
   readonly role: 'user' | 'assistant' | 'tool';
-  /** Of a tool: empty where its results are not shown. */
+  /** For a tool message: empty if its results are not shown. */
   readonly content: readonly ClientContent[];
   /** The call a `tool` message answers. */
   readonly toolCallId?: string;
@@ -50,7 +50,7 @@ export interface Question {
   readonly decisions?: readonly ('approve' | 'edit' | 'reject' | 'respond')[];
   /** False: an answer with `remember` is refused. */
   readonly remember?: boolean;
-  /** What the tool will be called with, as JSON text: whoever approves has to see it. */
+  /** What the tool will be called with, as JSON text: a person who approves it has to see it. */
   readonly arguments: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
@@ -66,7 +66,7 @@ export interface ClientAllowance {
   readonly toolName: string;
   /** `tool`: any call of the tool. `arguments`: only calls with the same arguments. */
   readonly scope: 'tool' | 'arguments';
-  /** For scope `arguments`: which, as JSON text. */
+  /** For scope `arguments`: the arguments, as JSON text. */
   readonly arguments?: string;
   /** The sub-agent that asked, if one did. */
   readonly from?: string;
@@ -74,7 +74,7 @@ export interface ClientAllowance {
   readonly at: number;
 }
 
-/** How a run ended. `message` is absent where it would tell internals, as for errors. */
+/** How a run ended. `message` is absent if it would reveal internals, as for errors. */
 export interface ClientEnd {
   readonly runId: string;
   readonly status: 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
@@ -98,7 +98,7 @@ export type ClientEvent =
   | {
       readonly type: 'message_end';
       readonly messageId: string;
-      /** Absent where the message was discarded. */
+      /** Absent if the message was discarded. */
       readonly message?: ClientMessage;
       readonly discarded?: true;
     }
@@ -127,7 +127,7 @@ export type ClientEvent =
       readonly toolCallId: string;
       readonly toolName: string;
       readonly isError: boolean;
-      /** Absent where the results of this tool are not shown. */
+      /** Absent if the results of this tool are not shown. */
       readonly content?: readonly ClientContent[];
     }
   /** The history ends with this message again; null: it is empty. */
@@ -142,7 +142,7 @@ export type ClientEvent =
   | { readonly type: 'suspended'; readonly questions: readonly Question[] }
   | ({ readonly type: 'agent_end' } & ClientEnd);
 
-/** An event and its id: whoever reconnects with the id gets what came after it. */
+/** An event and its id. A client that reconnects with the id gets what came after it. */
 export interface SentEvent {
   readonly id: string;
   readonly event: ClientEvent;

@@ -1,4 +1,4 @@
-/** Answers that are no success. They carry a code and words of ours; what went wrong inside stays inside. */
+/** Answers that are not a success. They have a code and a message of ours; what went wrong inside stays inside. */
 import { ERROR_CODES, type ErrorCode } from '../index.js';
 import { isRecord } from '../kit/index.js';
 
@@ -14,7 +14,7 @@ export class HttpFailure extends Error {
   }
 }
 
-/** Sessions that do not exist, and those of other tenants. */
+/** For sessions that do not exist, and for those of other tenants. */
 export function unknownSession(): HttpFailure {
   return new HttpFailure(404, 'NOT_FOUND', 'There is no such session. POST /sessions starts one.');
 }
@@ -23,7 +23,7 @@ export function invalidBody(message: string): HttpFailure {
   return new HttpFailure(400, 'INVALID_REQUEST', message);
 }
 
-/** Which codes of a run clients are told, and with which status. All others are internal. */
+/** The codes of a run that clients see, and their status. All others are internal. */
 const STATUS: { readonly [Code in ErrorCode]?: number } = {
   SESSION_BUSY: 409,
   SESSION_CONFLICT: 409,

@@ -1,4 +1,4 @@
-/** Finding the session a request is about: whose it is, and which agent runs it. */
+/** Finds the session of a request: who owns it, and which agent runs it. */
 import type { Agent, Entry, Session } from '../index.js';
 import { HttpFailure, unknownSession } from './failures.js';
 import type { Call } from './route.js';
@@ -10,25 +10,25 @@ export interface Found {
   readonly storeId: string;
   readonly agent: Agent;
   readonly session: Session;
-  /** Its id was made just now, so nobody else writes to it. */
+  /** Its id was just made, so nobody else writes to it. */
   readonly isNew?: boolean;
 }
 
-/** The session of a path. Those that do not exist and those of others are told apart by nothing. */
+/** The session in the path. One that doesn't exist and one of somebody else look the same to the caller. */
 export async function sessionOf(call: Call): Promise<Found> {
   const found = await openSession(call, call.parameters.sessionId!);
   if (found === undefined) throw unknownSession();
   return found;
 }
 
-/** Undefined where there is no such session. */
+/** Undefined if there is no such session. */
 export async function openSession(call: Call, sessionId: string): Promise<Found | undefined> {
   const { handling, caller } = call;
   const storeId = handling.ids.inStore(sessionId, caller);
   if ((await handling.store.head(storeId)) === 0) return undefined;
   const agent = await agentOf(call, storeId);
   const session = agent.session(storeId, tenantOf(caller));
-  // It tells whose it is: `TENANT_MISMATCH` is answered as an unknown session.
+  // Checks the owner: `TENANT_MISMATCH` is answered like an unknown session.
   await session.pending();
   return { sessionId, storeId, agent, session };
 }
@@ -54,7 +54,7 @@ function agentNamed({ handling, body, query }: Call): Agent | undefined {
   return agent;
 }
 
-/** The agent that is named, or the one the session was last run with. */
+/** The agent that is named, or the one that last ran the session. */
 async function agentOf(call: Call, storeId: string): Promise<Agent> {
   const named = agentNamed(call);
   const { agents, store } = call.handling;

@@ -1,4 +1,4 @@
-/** Following a session from any process: what was from its journal, what comes live where this process runs it. */
+/** Follows a session from any process: past events from its journal, new ones live if this process runs it. */
 import {
   type AgentEvent,
   AlliumError,
@@ -16,19 +16,19 @@ import { type EventReader, type FollowOptions, type Place, SessionReader } from 
 export interface EventHubOptions {
   /** Where the sessions are. */
   readonly store: Store;
-  /** What readers see beside texts, the names and states of tools, questions and the end. */
+  /** What readers see in addition to texts, the names and states of tools, questions and the end. */
   readonly show?: Show;
   /** Milliseconds between two looks at the journal of a run that another process runs: the first pause, doubled up to the last. @default [100, 2000] */
   readonly pollMs?: readonly [number, number];
   /**
-   * Tells at once that a session has changed, if your store can: call `wake` whenever it does, until the function that you
-   * return is called.
+   * If your store can notice changes: call `wake` whenever the session changes, until the returned function is
+   * called.
    */
   readonly watch?: (sessionId: string, wake: () => void) => () => void;
   /**
-   * Milliseconds in which nothing was written, after which a run of another process counts as dead: its readers are told
-   * `stalled`, and their streams end. Make it longer than anything a run waits for without a word: a model's answer, a
-   * tool. @default 900000
+   * Milliseconds without a write after which a run of another process counts as dead: its readers get `stalled`, and
+   * their streams end. Make it longer than anything a run waits for silently, such as a model's answer or a tool.
+   * @default 900000
    */
   readonly silenceMs?: number;
   /** @default the time of the system */
@@ -40,8 +40,8 @@ export type { EventReader, FollowOptions } from './reader.js';
 /** Events of sessions for any number of readers. */
 export interface EventHub {
   /**
-   * Hands the events of a run to readers. Settles with the first event; rejects, as `stream.result` does, where the run
-   * cannot begin. The run goes on without its readers. `isNew`: the id was made just now, so the store need not be asked
+   * Passes the events of a run to readers. Settles with the first event; rejects like `stream.result` if the run
+   * can't begin. The run continues without its readers. `isNew`: the id was just made, so the store need not be asked
    * how far the session is.
    */
   publish(
@@ -50,16 +50,16 @@ export interface EventHub {
     options?: { readonly isNew?: boolean },
   ): Promise<PublishedRun>;
   /**
-   * The events of a session, each once, wherever its run is. Ends when its run has ended, waits for answers, or seems to
-   * have died with its process.
+   * The events of a session, each once, wherever its run is. Ends when the run has ended, waits for answers, or seems
+   * to have died with its process.
    */
   follow(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
-  /** As `follow`, many at a time: for servers. */
+  /** Like `follow`, but many events at a time: for servers. */
   reader(sessionId: string, options?: FollowOptions): EventReader;
   /**
-   * Hands on the events of a run that another process runs, in their order: readers who have read the journal up to entry
-   * `seq` go on with them. Of facts, it is enough that an event names them: what they say is read in the journal. When
-   * `events` ends before the run does, or another mirror of the session begins, readers go on with the journal.
+   * Passes on the events of a run in another process, in order. Readers who have read the journal up to entry `seq`
+   * continue with them. An event only has to name a fact: what it says is read from the journal. If `events` ends
+   * before the run does, or another mirror of the session begins, readers continue with the journal.
    */
   mirror(sessionId: string, seq: number, events: AsyncIterable<AgentEvent>): MirroredRun;
   /** Does this process run the session? */
@@ -70,17 +70,17 @@ export interface PublishedRun {
   readonly stream: RunStream;
   /** A reader that gets everything from the start of this run. */
   reader(): EventReader;
-  /** Settles when everything was told. */
+  /** Settles when everything was sent. */
   readonly ended: Promise<void>;
 }
 
 export interface MirroredRun {
-  /** Settles when everything was told, or nothing more comes. */
+  /** Settles when everything was sent, or nothing more comes. */
   readonly ended: Promise<void>;
 }
 
 /**
- * Hands events of sessions to readers, in this process and others, and lets them reconnect by the id of the last event they
+ * Passes events of sessions to readers in this and other processes. They reconnect with the id of the last event they
  * got.
  *
  * @example

@@ -1,7 +1,7 @@
 /**
- * A run for any number of readers: this process runs it, or is told of it by the one that does. It keeps the latest events
- * and the message that is being written; readers who are further behind read the journal. So a slow reader costs nothing,
- * and the run waits for nobody.
+ * A run with any number of readers, in this process or mirrored from another one. It keeps the latest events and the
+ * message that is being written; readers who are further behind read the journal. So a slow reader costs nothing, and
+ * the run waits for nobody.
  */
 import type { AgentEvent, Entry, Store } from '../index.js';
 import { isThenable } from '../kit/index.js';
@@ -12,12 +12,14 @@ import { type Projection, questionOf } from './projection.js';
 import { Shown, withText } from './shown.js';
 import { discard, tellEntry, tellOpen } from './tell.js';
 
-/** Events that are kept for readers who are a little behind. */
+/** How many events are kept for readers who are a little behind. */
 const KEPT = 512;
-/** After so many, connections get a turn to send: a model that never waits would run ahead of all of them. */
+/**
+ * After this many events, connections get a chance to send: a model that never waits would run ahead of all of them.
+ */
 const BURST = 128;
 
-/** What a reader gets, and where its next look begins. */
+/** What a reader gets, and where it continues. */
 export interface Look {
   readonly sent: readonly SentEvent[];
   readonly from: number;
@@ -25,7 +27,7 @@ export interface Look {
 
 /** Where the events come from. */
 export interface LiveSource {
-  /** The last entry before them. */
+  /** The last entry before these events. */
   readonly seq: number;
   readonly events: AsyncIterator<AgentEvent, unknown>;
   /** The first of them, if it was read. */
@@ -37,11 +39,11 @@ export interface LiveSource {
 }
 
 export class LiveRun {
-  /** Settles when the run has ended and everything was told. Never rejects. */
+  /** Settles when the run has ended and everything was sent. Never rejects. */
   readonly ended: Promise<void>;
-  /** Nothing more is told. */
+  /** Nothing more is sent. */
   closed = false;
-  /** It has told how the run ended, or that it waits. If not, the run may go on elsewhere. */
+  /** It has sent how the run ended, or that it waits. If not, the run may continue elsewhere. */
   hasEnded = false;
   readonly isMirror: boolean;
   private log: SentEvent[] = [];
@@ -49,7 +51,7 @@ export class LiveRun {
   private dropped = 0;
   private n = 0;
   private open: { readonly shown: Shown; pieces: Piece[] } | undefined;
-  /** Entries that were read and not told yet. */
+  /** Entries that were read and not sent yet. */
   private ahead: Entry[] = [];
   private readSeq: number;
   private readonly told = new Set<string>();
@@ -57,7 +59,7 @@ export class LiveRun {
   private waiters: (() => void)[] = [];
 
   private readonly epoch = Math.floor(Math.random() * 36 ** 4).toString(36);
-  /** The last entry that was told. */
+  /** The last entry that was sent. */
   private seq: number;
   private readonly isNew: boolean;
 
@@ -75,25 +77,25 @@ export class LiveRun {
     this.ended = this.pump(events, first);
   }
 
-  /** The last entry that was told. Readers who have read the journal up to it can go on here. */
+  /** The last entry that was sent. Readers who have read the journal up to it can continue here. */
   get head(): number {
     return this.seq;
   }
 
-  /** Where a reader goes on whose last event was this one; undefined where it is not known any more. */
+  /** Where a reader continues whose last event was this one; undefined if that isn't known any more. */
   placeAfter(id: string): number | undefined {
     const place = this.log.findLastIndex((one) => one.id === id);
     return place < 0 ? undefined : this.dropped + place + 1;
   }
 
-  /** What was told since; undefined where the reader is too far behind. */
+  /** What was sent since; undefined if the reader is too far behind. */
   since(from: number): Look | undefined {
     if (from < this.dropped) return undefined;
     const sent = from === this.dropped ? [...this.log] : this.log.slice(from - this.dropped);
     return { sent, from: this.dropped + this.log.length };
   }
 
-  /** What a reader is told who has read the journal up to `head` and has seen this much of a message. */
+  /** What a reader gets who has read the journal up to `head` and has seen this much of a message. */
   snapshot({ shown }: Cursor): Look {
     const from = this.dropped + this.log.length;
     const { open, seq } = this;
@@ -114,7 +116,7 @@ export class LiveRun {
       if (first) {
         const wait = this.take(first);
         if (wait) await wait;
-        // The response to the first event goes out before more are told.
+        // The response to the first event goes out before more are sent.
         await new Promise<void>(nextTurn);
       }
       let burst = 0;
@@ -124,7 +126,7 @@ export class LiveRun {
         if (++burst % BURST === 0) await new Promise<void>(nextTurn);
       }
     } catch {
-      // How it failed was told with `agent_end`; the caller hears of the error itself by the result.
+      // How it failed was sent with `agent_end`; the caller gets the error from the result.
     }
     this.closed = true;
     this.hasEnded ||= !this.isMirror;
@@ -132,7 +134,7 @@ export class LiveRun {
     this.wake();
   }
 
-  /** Facts are told as the journal has them, at the place of their events; the rest is told as it comes. */
+  /** Facts are sent as the journal has them, in the place of their events. Other events are sent as they come. */
   private take(event: AgentEvent): Promise<void> | undefined {
     switch (event.type) {
       case 'agent_start':
@@ -161,7 +163,7 @@ export class LiveRun {
     return undefined;
   }
 
-  /** A new session begins with the start of its run: the store need not be asked before the first byte. */
+  /** A new session begins with the start of its run, so the store need not be asked before the first byte. */
   private begin(runId: string): undefined {
     this.seq = 1;
     this.readSeq = 1;
@@ -181,7 +183,7 @@ export class LiveRun {
     this.wake();
   }
 
-  /** Tells what the journal has, up to and including the entry that is meant. */
+  /** Sends what the journal has, up to and including the last entry. */
   private facts(isLast: (entry: Entry) => boolean): Promise<void> | undefined {
     if (this.tellAhead(isLast)) return undefined;
     const read = this.store.read(this.sessionId, this.readSeq + 1);
@@ -223,7 +225,7 @@ export class LiveRun {
     this.wake();
   }
 
-  /** Keeps up with the message that is being written. False where there is nothing to tell. */
+  /** Keeps up with the message that is being written. False if there is nothing to send. */
   private grow(event: ClientEvent & { readonly messageId: string }): boolean {
     const { messageId } = event;
     if (this.told.has(messageId)) return false;
@@ -242,7 +244,7 @@ export class LiveRun {
       const text = delta.type === 'tool-call' ? delta.arguments : delta.text;
       const last = open.pieces.at(-1);
       if (last?.delta.block === delta.block) {
-        // More arguments of a call that are not shown.
+        // More arguments of a call whose arguments are not shown.
         if (text === '') return false;
         last.text += text;
       } else open.pieces.push({ delta, text });

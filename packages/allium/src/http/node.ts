@@ -1,23 +1,23 @@
-/** A fetch handler as a listener of `node:http`, which Express and Fastify take, too. */
+/** A fetch handler as a listener for `node:http`, Express and Fastify. */
 
 import { nextTurn } from './next-turn.js';
 import { sourceOf } from './sse.js';
 
-/** What of node's request is used. */
+/** The part of node's request that is used. */
 export interface NodeRequest extends AsyncIterable<Uint8Array> {
   readonly method?: string;
   readonly url?: string;
-  /** Express keeps the whole address here where it mounts a handler on a path. */
+  /** Where Express keeps the whole address if a handler is mounted on a path. */
   readonly originalUrl?: string;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly socket?: object;
-  /** Where a parser such as `express.json()` has read the body already. */
+  /** The body, if a parser such as `express.json()` has read it already. */
   readonly body?: unknown;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: 'end' | 'error', listener: (error?: unknown) => void): unknown;
 }
 
-/** What of node's response is used. */
+/** The part of node's response that is used. */
 export interface NodeResponse {
   statusCode: number;
   readonly destroyed: boolean;
@@ -88,7 +88,7 @@ async function send(chunks: Chunks, outgoing: NodeResponse): Promise<void> {
     drain();
     chunks.leave();
   });
-  // Headers go out with the first piece, or before it where that is a while in coming.
+  // Headers go out with the first piece, or before it if that takes a while.
   let begun = false;
   nextTurn(() => {
     if (!begun && !left) outgoing.flushHeaders?.();
@@ -119,13 +119,13 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
     if (typeof value === 'string') headers.set(name, value);
     else for (const one of value) headers.append(name, one);
   }
-  // Parsers such as that of Express leave an empty object where there was nothing to read.
+  // Parsers such as that of Express leave an empty object if there was nothing to read.
   const isEmpty = hasNoBody(incoming.headers);
   const isRead = !isEmpty && incoming.body !== undefined && incoming.body !== null;
   if (isRead) headers.delete('content-length');
   const body = isEmpty || method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, isRead);
   const request = new Request(urlOf(incoming), { method, headers, body, duplex: 'half' } as RequestInit);
-  // Following a signal is the dearest part of a Request: there is one when somebody asks for it.
+  // Following a signal is the most expensive part of a Request, so it is made when somebody asks for it.
   let left: AbortController | undefined;
   Object.defineProperty(request, 'signal', {
     get() {
@@ -144,7 +144,7 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
   return request;
 }
 
-/** HTTP/2 tells the length of a body by ending it. */
+/** HTTP/2 shows the length of a body by ending it. */
 function hasNoBody(headers: NodeRequest['headers']): boolean {
   const { 'content-length': length, 'transfer-encoding': encoding, ':method': isHttp2 } = headers;
   return length === undefined ? encoding === undefined && !isHttp2 : Number(length) === 0;

@@ -1,4 +1,4 @@
-/** What the journal says of a run that has not ended: whether it is under way, waits, or is left. */
+/** What the journal says about a run that has not ended: whether it is under way, waits, or was abandoned. */
 import type { Entry, PendingRequest } from '../index.js';
 
 export class OpenState {
@@ -9,7 +9,7 @@ export class OpenState {
   readonly requests = new Map<string, PendingRequest>();
   private calls = new Set<string>();
 
-  /** Does everything that is open wait for somebody's answer? */
+  /** Does everything that is open wait for an answer? */
   get waits(): boolean {
     if (this.requests.size === 0) return false;
     const asked = [...this.requests.values()];

@@ -1,4 +1,4 @@
-/** The OpenAPI document, made from the routes: it cannot say anything else than they do. */
+/** The OpenAPI document, made from the routes, so that it can't differ from them. */
 import { decisionSchema, type Route } from './route.js';
 
 const json = (schema: unknown): unknown => ({ content: { 'application/json': { schema } } });

@@ -1,4 +1,6 @@
-/** Turns journal entries and live events into what clients may see. It names what passes; everything else stays here. */
+/**
+ * Turns journal entries and live events into what clients may see. It lists what passes; everything else stays here.
+ */
 import {
   type AgentEvent,
   type Allowance,
@@ -20,11 +22,11 @@ import type {
   Question,
 } from './events.js';
 
-/** What clients see beside texts, the names and states of tools, questions and the end. */
+/** What clients see in addition to texts, the names and states of tools, questions and the end. */
 export interface Show {
-  /** What the model thinks aloud. @default false */
+  /** The model's thinking. @default false */
   readonly thinking?: boolean;
-  /** Arguments, progress and results: of all tools, or of those named. @default false */
+  /** Arguments, progress and results of all tools, or of these. @default false */
   readonly tools?: boolean | readonly string[];
   /** Names of `custom` events that clients get as `notice`, with their data. @default [] */
   readonly notices?: readonly string[];
@@ -48,7 +50,7 @@ export class Projection {
     this.showsTool = (name) => named?.has(name) ?? tools === true;
   }
 
-  /** The message as clients see it; undefined where they see nothing of it. */
+  /** The message as clients see it; undefined if they see nothing of it. */
   message(message: Message): ClientMessage | undefined {
     const { id, role } = message;
     if (role === 'tool') {
@@ -62,7 +64,7 @@ export class Projection {
     return { id, role, content: this.said(message) };
   }
 
-  /** What an entry tells, always the same: ids of events count on it. */
+  /** The events of an entry. Always the same, because ids of events depend on it. */
   entry(entry: Entry): readonly ClientEvent[] {
     switch (entry.type) {
       case 'run_start':
@@ -89,7 +91,7 @@ export class Projection {
     }
   }
 
-  /** What is told of an event that no journal entry stands for. */
+  /** What clients see of an event that has no journal entry. */
   live(event: AgentEvent): ClientEvent | undefined {
     switch (event.type) {
       case 'agent_start':
@@ -126,7 +128,7 @@ export class Projection {
     }
   }
 
-  /** The pieces that a message comes to when it is told in one go. */
+  /** The pieces of a message that is sent in one go. */
   deltas(message: AssistantMessage): readonly ClientDelta[] {
     return message.content.flatMap((part, block): ClientDelta[] => {
       if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', block, text: part.text }];
@@ -209,7 +211,7 @@ export function questionOf(request: PendingRequest): Question {
   };
 }
 
-/** Without the middleware that asked, whose name says how the agent is built. */
+/** Without the middleware that asked: its name would say how the agent is built. */
 export function allowanceOf({ id, toolName, scope, arguments: args, agent, at }: Allowance): ClientAllowance {
   return {
     id,
@@ -221,7 +223,7 @@ export function allowanceOf({ id, toolName, scope, arguments: args, agent, at }:
   };
 }
 
-/** The words of an error come from providers and stores: they stay on the server. */
+/** Error messages come from providers and stores, so they stay on the server. */
 export function told(
   status: string,
   { reason, message }: { readonly reason: string; readonly message?: string },

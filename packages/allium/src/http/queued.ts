@@ -1,4 +1,4 @@
-/** Runs that workers run: this process only enqueues them, and follows. */
+/** Runs in workers: this process only enqueues them, and follows. */
 import {
   Agent,
   AlliumError,
@@ -15,7 +15,7 @@ import {
 import type { SentEvent } from './events.js';
 import type { EventReader, FollowOptions } from './reader.js';
 
-/** A queue in front of agents that run elsewhere: that of `createQueue` in `@allium/worker`, or one of yours. */
+/** A queue for agents that run elsewhere: `createQueue` of `@allium/worker`, or your own. */
 export interface RunQueue {
   /** Where the sessions are. */
   readonly store?: Store | undefined;
@@ -26,14 +26,14 @@ export interface RunQueue {
   ): Promise<{ readonly runId: string }>;
   /** A run without a new message. */
   continue(agent: string, options: QueuedRun): Promise<{ readonly runId: string }>;
-  /** Goes on with a run that waits or broke off. Rejects as `session.answer()` does. */
+  /** Continues a run that waits or broke off. Rejects like `session.answer()`. */
   resume(
     agent: string,
     options: QueuedRun & { readonly answers?: Readonly<Record<string, Decision>> },
   ): Promise<{ readonly runId: string }>;
-  /** Ends what is under way in a session. False if nothing is. */
+  /** Ends what is under way in a session. False if there is nothing. */
   stop(sessionId: string, reason?: string): Promise<boolean>;
-  /** Is there anything of the session that has not ended? */
+  /** Has anything in the session not ended yet? */
   isBusy(sessionId: string): Promise<boolean>;
   reader(sessionId: string, options?: FollowOptions): EventReader;
   finished(runId: string, options?: { readonly signal?: AbortSignal }): Promise<QueuedOutcome>;
@@ -73,7 +73,7 @@ export async function enqueue(
   return (await queue.resume(agent, answers ? { ...options, answers } : options)).runId;
 }
 
-/** Agents by name, to look at their sessions with. They run nothing. */
+/** Agents by name, for looking at their sessions. They run nothing. */
 export function standIns(names: readonly string[], store: Store): ReadonlyMap<string, Agent> {
   return new Map(names.map((name) => [name, new Agent({ name, model: nobody, store })]));
 }
@@ -86,7 +86,10 @@ const nobody: Model = {
   },
 };
 
-/** Events of one job: up to its end, though its session goes on, and without the ends of tries that are made again. */
+/**
+ * Events of one job: up to its end, though its session may continue, and without the ends of attempts that are
+ * repeated.
+ */
 export class JobReader implements EventReader {
   private held: SentEvent | undefined;
   private over = false;
@@ -128,7 +131,7 @@ export class JobReader implements EventReader {
   }
 }
 
-/** A run that tries again what a run has failed to do has its id, and a number. */
+/** A run that repeats a failed one has its id and a number. */
 function isTryOf(runId: string, failed: SentEvent['event']): boolean {
   const job = (id: string): string => id.split('~')[0]!;
   return failed.type === 'agent_end' && job(runId) === job(failed.runId);

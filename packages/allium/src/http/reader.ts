@@ -1,4 +1,4 @@
-/** Reading a session from any process: what was from its journal, what comes live where this process runs it. */
+/** Reads a session from any process: past events from its journal, new ones live if this process runs it. */
 import { AlliumError, type Clock, type Store, sleep } from '../index.js';
 import { type Cursor, parseCursor, START, stalledId, waitingId } from './cursor.js';
 import type { SentEvent } from './events.js';
@@ -9,23 +9,23 @@ import { tellEntry } from './tell.js';
 
 export interface FollowOptions {
   /**
-   * Where to begin: after the event with this id (`Last-Event-ID`), with the last run (`'run'`), or with what comes from
-   * now on (`'now'`). @default the beginning of the session
+   * Where to begin: after the event with this id (`Last-Event-ID`), with the last run (`'run'`), or with what comes
+   * from now on (`'now'`). @default the beginning of the session
    */
   readonly after?: string;
-  /** Go on when the run has ended, with the runs that follow. @default false */
+  /** Continue with later runs when the run has ended. @default false */
   readonly stay?: boolean;
-  /** Ends the reading; the run goes on. */
+  /** Ends the reading; the run continues. */
   readonly signal?: AbortSignal;
 }
 
-/** Reads events in batches: as many as there are. */
+/** Reads events in batches: as many as are available. */
 export interface EventReader {
   /** Waits for events. Undefined at the end. */
   next(): Promise<readonly SentEvent[] | undefined>;
-  /** Is there anything to tell, now or later? It does not wait for events. */
+  /** Is there anything to send, now or later? Does not wait for events. */
   hasMore(): Promise<boolean>;
-  /** Nothing more is read: a `next` that waits ends. The run goes on. */
+  /** Stops reading: a `next` that waits ends. The run continues. */
   leave(): void;
 }
 
@@ -40,16 +40,19 @@ export interface Place {
   readonly watch: ((sessionId: string, wake: () => void) => () => void) | undefined;
 }
 
-/** One reader of one session: from its journal until it is level with a run of this process, and then from that. */
+/**
+ * One reader of one session. It reads the journal until it has caught up with a run of this process, and then that
+ * run.
+ */
 export class SessionReader implements EventReader {
   /** Where it is, unless `id` says more. */
   private at: Cursor = START;
-  /** The last entry of which there was anything to tell. */
+  /** The last entry that had anything to send. */
   private told = 0;
   /** The last event it got from a run. */
   private id = '';
   private left = false;
-  /** Ends the wait that is under way. */
+  /** Ends the current wait. */
   private wake: () => void = () => {};
   private state = new OpenState();
   private from = 0;
@@ -57,7 +60,7 @@ export class SessionReader implements EventReader {
   private pause: number;
   private idle = false;
   private done = false;
-  /** Read and not handed out yet. */
+  /** Read but not returned yet. */
   private kept: readonly SentEvent[] | undefined;
 
   constructor(
@@ -117,7 +120,7 @@ export class SessionReader implements EventReader {
     return this.state.open && !(this.isStalled && this.at.stalled);
   }
 
-  /** Undefined: look elsewhere, or once more. */
+  /** Undefined: look elsewhere, or again. */
   private async fromRun(run: LiveRun): Promise<readonly SentEvent[] | undefined> {
     const look = run.since(this.from);
     // Too far behind: the journal has what was missed.
@@ -132,7 +135,7 @@ export class SessionReader implements EventReader {
     return this.backToJournal();
   }
 
-  /** Goes on after the last event it got, and finds out anew whether a run is open there. */
+  /** Continues after the last event it got, and checks again whether a run is open there. */
   private async backToJournal(): Promise<undefined> {
     this.run = undefined;
     this.at = parseCursor(this.id) ?? this.at;
@@ -151,7 +154,7 @@ export class SessionReader implements EventReader {
     const run = live.get(this.sessionId);
     const sent: SentEvent[] = [];
     for (const entry of entries) {
-      // What the run has not told yet it tells itself, with what comes between.
+      // What the run has not sent yet, it sends itself, together with what comes in between.
       if (run && entry.seq > run.head) break;
       this.state.apply(entry);
       const after = entry.seq === this.at.seq ? this.at.index : -1;
@@ -163,7 +166,7 @@ export class SessionReader implements EventReader {
     const last = sent.at(-1);
     if (last) this.id = last.id;
     if (!run) return sent;
-    // The run may lag behind the journal by entries that tell nothing.
+    // The run may lag behind the journal by entries that have nothing to send.
     if (this.at.seq >= run.head && this.told <= run.head) {
       const look = run.snapshot(this.at);
       this.join(run, look.from);
@@ -186,14 +189,14 @@ export class SessionReader implements EventReader {
     this.from = from;
   }
 
-  /** Where it is after these events. */
+  /** Remembers where it is after these events. */
   private took(sent: readonly SentEvent[]): readonly SentEvent[] {
     const last = sent.at(-1);
     if (last) this.id = last.id;
     return sent;
   }
 
-  /** The run goes on when somebody answers: there is nothing to wait for meanwhile. */
+  /** The run continues when somebody answers, so there is nothing to wait for now. */
   private waiting(): readonly SentEvent[] | undefined {
     this.done = true;
     const { seq } = this.at;
@@ -210,7 +213,7 @@ export class SessionReader implements EventReader {
     return left.length > 0 ? left : undefined;
   }
 
-  /** Has the process that runs it said nothing for too long? Nobody else writes down how it is. */
+  /** Has the process that runs it written nothing for too long? Nothing else shows that it is alive. */
   private get isStalled(): boolean {
     const { open, waits, at } = this.state;
     const { clock, live, silenceMs } = this.place;

@@ -1,4 +1,4 @@
-/** What a route is, and what all of them need. */
+/** What a route is, and what all routes share. */
 import type { Agent, Message, MessageInput, Store } from '../index.js';
 import { HttpFailure, invalidBody } from './failures.js';
 import type { EventHub } from './follow.js';
@@ -13,7 +13,7 @@ export interface Handling {
   readonly agents: ReadonlyMap<string, Agent>;
   readonly names: ReadonlyMap<Agent, string>;
   readonly store: Store;
-  /** Where runs are sent, if this process runs none. */
+  /** Where runs are sent, if this process runs none itself. */
   readonly queue: RunQueue | undefined;
   readonly hub: EventHub;
   readonly projection: Projection;
@@ -28,7 +28,7 @@ export interface Handling {
   readonly onError: (error: unknown, request: Request) => void;
 }
 
-/** What stands behind the question mark of an address, read when it is asked for. */
+/** The query of an address, parsed on demand. */
 export class Query {
   private values: URLSearchParams | undefined;
 
@@ -48,14 +48,14 @@ export interface Call {
   readonly query: Query;
   readonly caller: Caller;
   readonly parameters: Readonly<Record<string, string>>;
-  // biome-ignore lint/suspicious/noExplicitAny: its schema was checked.
+  // biome-ignore lint/suspicious/noExplicitAny: it was checked against its schema.
   readonly body: Readonly<Record<string, any>>;
   readonly context: ServeContext | undefined;
 }
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Parameters in braces. */
+  /** With parameters in braces. */
   readonly path: string;
   /** Its name in the OpenAPI document. */
   readonly operation: string;
@@ -69,7 +69,7 @@ export interface Route {
 
 const text: BodySchema = { type: 'string' };
 
-/** Base64, not an address: a server that fetches what a client names would be a way into its network. */
+/** Base64 and not an address: a server that fetches what a client names would give access to its network. */
 const data: BodySchema = { type: 'string', description: 'Base64.', minLength: 1 };
 
 export const inputSchema: BodySchema = {
@@ -97,7 +97,7 @@ export const agentSchema: BodySchema = {
 };
 export const detachedSchema: BodySchema = {
   type: 'boolean',
-  description: 'Whether the run goes on when this request ends early.',
+  description: 'Whether the run continues when this request ends early.',
 };
 
 export const decisionSchema: BodySchema = {

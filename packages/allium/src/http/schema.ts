@@ -42,7 +42,7 @@ function flaw(schema: BodySchema, value: unknown, at: string): string | undefine
       if (wrong === undefined) return undefined;
       flaws.push(wrong);
     }
-    // The flaw of the alternative that was meant: the one that got furthest.
+    // The alternative that was probably meant: the one that got furthest.
     return flaws.reduce((a, b) => (b.length > a.length ? b : a));
   }
   if (schema.const !== undefined && value !== schema.const)

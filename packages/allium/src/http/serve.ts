@@ -22,13 +22,13 @@ import { sessionRoutes } from './routes/sessions.js';
 import { checkBody } from './schema.js';
 import { sessionIds } from './session-ids.js';
 
-/** Who makes a request. Everything it does is done for this tenant. */
+/** Who makes a request. Everything in it is done for this tenant. */
 export interface Caller {
   /** Whose sessions it can reach. */
   readonly tenant?: string;
-  /** Told to hooks and tools as `ctx.runMetadata.user`. */
+  /** Hooks and tools see it as `ctx.runMetadata.user`. */
   readonly user?: string;
-  /** Told to hooks and tools in `ctx.runMetadata`. JSON. */
+  /** Hooks and tools see it in `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
 }
 
@@ -36,13 +36,13 @@ export interface Caller {
 export interface RequestAim {
   /** The route, as the OpenAPI document names it: `startSession`, `answer`, `deleteSession`, … */
   readonly operation: string;
-  /** As the client writes it. */
+  /** The id as the client writes it. */
   readonly sessionId?: string;
 }
 
 /**
- * Says who makes a request. False, null or undefined refuses it with 401; a Response is sent as it is. It may be async.
- * When it throws, the answer is a 500 without a word about it.
+ * Says who makes a request. False, null or undefined refuses it with 401; a Response is sent as it is. It may be
+ * async. If it throws, the answer is a 500 without details.
  */
 export type Authorize = (
   request: Request,
@@ -60,31 +60,42 @@ export interface ServeOptions {
   readonly store?: Store;
   /** The path that all routes begin with, such as `/api/agent`. @default '' */
   readonly basePath?: string;
-  /** What clients see beside texts, the names and states of tools, questions and the end. */
+  /** What clients see in addition to texts, the names and states of tools, questions and the end. */
   readonly show?: Show;
-  /** Does a run go on when the client that started it leaves? A request may say so itself. @default false, but true for `useChat` */
+  /**
+   * Does a run continue when the client that started it leaves? A request may set this itself. @default false, but
+   * true for `useChat`
+   */
   readonly detached?: boolean;
-  /** The major version of the AI SDK that `useChat` comes from. A request may say so itself, with `?sdk=6`. @default 7 */
+  /**
+   * The major version of the AI SDK that `useChat` comes from. A request may set it itself, with `?sdk=6`. @default 7
+   */
   readonly sdk?: 5 | 6 | 7;
-  /** Bytes of a request's body. @default 1048576 */
+  /** The most bytes that the body of a request may have. @default 1048576 */
   readonly maxBodyBytes?: number;
-  /** Whether pages of other origins may call this. @default false */
+  /** Which pages of other origins may call this. @default false */
   readonly cors?: CorsOptions | false;
-  /** The id of a session in the store, made from the one that clients write. @default `tenant/id`, or `id` without a tenant */
+  /**
+   * Makes the id of a session in the store from the one that clients write. @default `tenant/id`, or `id` without a
+   * tenant
+   */
   readonly storeId?: (sessionId: string, caller: Caller) => string;
-  /** Milliseconds without an event after which a comment keeps a connection open. @default 15000 */
+  /** After this many milliseconds without an event, a comment keeps the connection open. @default 15000 */
   readonly heartbeatMs?: number;
   /** How runs of other processes are followed: see `EventHubOptions`. */
   readonly pollMs?: EventHubOptions['pollMs'];
   readonly watch?: EventHubOptions['watch'];
   readonly silenceMs?: EventHubOptions['silenceMs'];
-  /** Told what went wrong inside, and why runs failed; clients are not. @default an error on stderr */
+  /** Called with internal errors, and with why runs failed. Clients don't see them. @default an error on stderr */
   readonly onError?: (error: unknown, request: Request) => void;
   /** @default the time of the system */
   readonly clock?: Clock;
 }
 
-/** What a platform hands to a handler beside the request: `waitUntil` keeps a worker alive while a detached run goes on. */
+/**
+ * What a platform passes to a handler besides the request: `waitUntil` keeps a worker alive while a detached run
+ * continues.
+ */
 export interface ServeContext {
   waitUntil?(promise: Promise<unknown>): void;
 }
@@ -204,7 +215,7 @@ function notFound(others: readonly Matcher[]): HttpFailure {
   return new HttpFailure(405, 'METHOD_NOT_ALLOWED', `This route takes ${allow}.`, { allow });
 }
 
-/** Of an address as `Request` has it: it is whole, and its path is normalised. */
+/** From the address of a `Request`, which is complete and has a normalised path. */
 function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('//') + 2);
   const end = url.search(/[?#]/);
@@ -286,7 +297,7 @@ function agentsOf(given: ServeOptions['agents']): ReadonlyMap<string, Agent> {
   return new Map(Object.entries(given) as [string, Agent][]);
 }
 
-/** Agents of workers are known by their names only. */
+/** Only the names of the workers' agents are known. */
 function queuedAgents({ agents, store }: ServeOptions, queue: RunQueue): ReadonlyMap<string, Agent> {
   checkMethods('queue', queue, ['enqueue', 'continue', 'resume', 'stop', 'isBusy', 'reader', 'finished']);
   const known = store ?? queue.store;

@@ -1,12 +1,15 @@
-/** What a session is called in the store, and by its clients. Sessions of two tenants never meet, whatever ids they choose. */
+/**
+ * The id of a session in the store, and the one its clients use. Sessions of two tenants never collide, whatever ids
+ * they choose.
+ */
 import { parentOf } from '../stores/kit/index.js';
 import { HttpFailure } from './failures.js';
 import type { Caller, ServeOptions } from './serve.js';
 
 export interface SessionIds {
-  /** Its id in the store. Throws where it can't be one. */
+  /** Its id in the store. Throws if it can't be one. */
   inStore(sessionId: string, caller: Caller): string;
-  /** The id that this caller knows it by; undefined where it is none of the caller's. */
+  /** The id that this caller uses; undefined if the session isn't the caller's. */
   forClient(storeId: string, caller: Caller): string | undefined;
 }
 
@@ -17,7 +20,7 @@ export function sessionIds(
   const { inStore, forClient } = storeId ? own(storeId) : authorize === 'none' ? PLAIN : BY_TENANT;
   return {
     inStore(sessionId, caller) {
-      // Dots alone are steps in an address, and never arrive.
+      // Dots alone are steps in an address and never arrive.
       // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is refused.
       if (!/^(?!\.{1,2}$)[^\u0000-\u001f\u007f]{1,200}$/.test(sessionId)) throw invalidId();
       const id = inStore(sessionId, caller);
@@ -42,7 +45,7 @@ function own(storeId: NonNullable<ServeOptions['storeId']>): SessionIds {
   return { ...PLAIN, inStore: storeId };
 }
 
-/** `tenant/id`. A caller without a tenant has no slash in it, or it could take the ids of tenants. */
+/** `tenant/id`. Without a tenant the id can't have a slash, or it could take the ids of tenants. */
 const BY_TENANT: SessionIds = {
   inStore: (id, { tenant }) =>
     tenant === undefined ? id.replace(/[%/]/g, encodeURIComponent) : `${encodeURIComponent(tenant)}/${id}`,

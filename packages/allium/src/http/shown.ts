@@ -1,11 +1,11 @@
 /**
- * How much of a message somebody has seen: its length and a hash. Any process that has the message can tell from it
- * whether what was seen is its beginning, and send the rest; if not, it was taken back meanwhile.
+ * How much of a message a reader has seen: its length and a hash. Any process that has the message can check whether
+ * that is its beginning, and send the rest. If not, it was taken back meanwhile.
  */
 import type { ClientDelta } from './events.js';
 
 const SEED = 0x811c9dc5;
-/** Of texts that were not shown in order: no message begins with them. */
+/** For texts that were not shown in order: no message begins with them. */
 const SCRAMBLED = 0;
 
 export class Shown {
@@ -39,7 +39,7 @@ export class Shown {
   }
 }
 
-/** What follows after what was shown; undefined where that is not the beginning of these pieces. */
+/** What follows after what was shown; undefined if that isn't the beginning of these pieces. */
 export function remainder(
   deltas: readonly ClientDelta[],
   { length, hash }: Shown,
@@ -78,7 +78,7 @@ export function withText(delta: ClientDelta, text: string): ClientDelta {
   return delta.type === 'tool-call' ? { ...delta, arguments: text } : { ...delta, text };
 }
 
-/** FNV-1a, 32 bits: quick, and enough to tell two answers of a model apart. */
+/** FNV-1a, 32 bits: fast, and enough to tell two answers of a model apart. */
 function fnv(seed: number, text: string, end: number): number {
   let hash = seed;
   for (let i = 0; i < end; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193) >>> 0;

@@ -9,11 +9,11 @@ export interface SseOptions {
   readonly heartbeatMs: number;
   /** Called once the stream is read, after what could be sent at once. */
   readonly onBegin?: () => void;
-  /** The reader has left before the end. */
+  /** The reader left before the end. */
   readonly onLeave?: () => void;
 }
 
-/** Text that is sent, in pieces; undefined at the end. */
+/** Text to send, in pieces; undefined at the end. */
 export type TextSource = () => Promise<string | undefined>;
 
 /** The lines of events. */
@@ -45,7 +45,7 @@ export function sseResponse(next: TextSource, { headers, ...options }: SseOption
           if (text === undefined) controller.close();
           else controller.enqueue(encoder.encode(text));
         } catch {
-          // The client reconnects with the id of the last event; what went wrong is not for it.
+          // The client reconnects with the id of the last event. It doesn't need to know what went wrong.
           controller.error(new Error('The stream broke off.'));
         }
       },

@@ -1,4 +1,4 @@
-/** What a reader is told of a journal entry, given what it has seen of a message that was still being written. */
+/** What a reader gets of a journal entry, depending on what it has seen of a message that was being written. */
 import type { Entry } from '../index.js';
 import { factId, resetId } from './cursor.js';
 import type { ClientDelta, ClientEvent, SentEvent } from './events.js';
@@ -39,7 +39,7 @@ export function tellEntry(
   return { sent: [...discard(seq - 1, shown), ...send()], shown: undefined };
 }
 
-/** The message never came to anything. */
+/** The message was abandoned. */
 export function discard(seq: number, { messageId, length }: Shown): readonly SentEvent[] {
   const end: ClientEvent = { type: 'message_end', messageId, discarded: true };
   const sent = { id: resetId(seq, undefined), event: end };
@@ -51,8 +51,8 @@ function takeBack(seq: number, messageId: string): SentEvent {
 }
 
 /**
- * What somebody who has seen `shown` is told of a message that is still being written. `idOf` makes an id from what is
- * seen afterwards.
+ * What a reader who has seen `shown` gets of a message that is still being written. `idOf` makes an id from what it
+ * has seen then.
  */
 export function tellOpen(
   messageId: string,
@@ -79,7 +79,7 @@ export function tellOpen(
   return sent;
 }
 
-/** After these entries, a message that was open before them does not come any more. */
+/** After these entries, a message that was open before them won't come any more. */
 function isPast(entry: Entry): boolean {
   if (entry.type === 'run_start' || entry.type === 'run_end' || entry.type === 'rewind') return true;
   return entry.type === 'message' && !entry.seeded && entry.message.role === 'assistant';

@@ -1,7 +1,7 @@
 /**
- * The UI message stream of the AI SDK, which `useChat` reads: events in, chunks out. Versions 5, 6 and 7 differ in two
- * things. From 6 on there are approvals; in 7 a step can be taken back. For the others, `data-` parts stand in: a
- * `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
+ * The UI message stream of the AI SDK, which `useChat` reads: events in, chunks out. Versions 5, 6 and 7 differ in
+ * two things. From 6 on there are approvals; in 7 a step can be taken back. The older ones get `data-` parts instead:
+ * a `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
  */
 import type { ClientContent, ClientDelta, ClientEvent, Question } from './events.js';
 
@@ -25,7 +25,7 @@ export class UiChunks {
 
   constructor(
     private readonly sdk: SdkVersion,
-    /** The id of the message that is gone on with, where it is known. */
+    /** The id of the message that is continued, if it is known. */
     private readonly messageId?: string,
   ) {}
 
@@ -124,7 +124,7 @@ export class UiChunks {
       this.calls.clear();
       return [{ type: 'reset-step' }];
     }
-    // The parts stay in the message, marked; a new step keeps them out of what the SDK looks at.
+    // The parts stay in the message, marked. A new step hides them from the SDK.
     const marker: UiChunk = { type: 'data-reset', id: `${messageId}:${this.attempt}`, data: { messageId } };
     return [...this.endText(), marker, ...this.startStep()];
   }
@@ -171,7 +171,7 @@ export class UiChunks {
     };
   }
 
-  /** Somebody spoke into the run. What it began with the client has itself. */
+  /** Somebody sent a message into the run. The client itself has the one it began with. */
   private userSaid(id: string, content: readonly ClientContent[]): UiChunk[] {
     if (!this.started) return [];
     const parts = uiParts(content);
@@ -200,14 +200,14 @@ export function uiParts(content: readonly ClientContent[]): readonly Record<stri
   });
 }
 
-/** What a tool part shows: text as it is, or the JSON in it. Null where results are not shown. */
+/** What a tool part shows: the text, or the JSON in it. Null if results are not shown. */
 export function outputOf(content: readonly ClientContent[] | undefined): unknown {
   if (content === undefined) return null;
   const text = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('');
   return /^\s*[[{]/.test(text) ? (parsed(text, text) ?? text) : text;
 }
 
-/** Arguments that are not JSON are shown as they are; those that are not shown are an empty object. */
+/** Arguments that aren't JSON are shown as they are; hidden ones as an empty object. */
 export function parsed(json: string | undefined, otherwise: unknown = json): unknown {
   if (json === undefined) return {};
   try {

@@ -11,7 +11,7 @@ export interface UiMessage {
   readonly parts: Record<string, unknown>[];
 }
 
-/** Where a client's id of a user message is kept, so that it finds the message again. */
+/** Where the client's own id of a user message is kept, so that it finds the message again. */
 const CLIENT_ID = 'uiMessageId';
 
 export function withClientId(id: string): Readonly<Record<string, unknown>> {
@@ -24,7 +24,7 @@ export function uiIdOf({ id, metadata }: Message): string {
   return typeof known === 'string' ? known : id;
 }
 
-/** Is it something that begins an answer of its own? */
+/** Does it begin an answer of its own? */
 export function isTurn(message: Message): boolean {
   return message.role === 'user' && !isSyntheticMessage(message);
 }

@@ -1,4 +1,4 @@
-/** Raw JSON Schema where a Standard Schema is wanted: for tools that come from elsewhere with a schema of their own. */
+/** Raw JSON Schema where a Standard Schema is wanted: for tools from elsewhere that come with their own schema. */
 
 import {
   AlliumError,
@@ -12,9 +12,9 @@ import { deepFreeze, invalidOption, isStandardSchema, messageOf } from '../kit/i
 type Validate = (value: unknown) => SchemaIssue[] | undefined;
 
 /**
- * Makes a Standard Schema of a JSON Schema (draft 2020-12, or 06 and 07 where `$schema` says so). Values are checked
- * by `ajv`, which is loaded when the first value is checked: install it beside this package. Values pass unchanged:
- * `default` fills nothing in, and `format` is not checked.
+ * Makes a Standard Schema from a JSON Schema (draft 2020-12, or 06 and 07 if `$schema` says so). Values are checked
+ * by `ajv`, which is loaded for the first value: install it beside this package. Values pass unchanged: `default`
+ * fills nothing in, and `format` is not checked.
  *
  * @example
  * const weather = tool({
@@ -32,7 +32,7 @@ export function jsonSchema<T = unknown>(schema: object): StandardSchema<T, T> {
   const plain =
     typeof schema === 'object' && schema !== null && !Array.isArray(schema) && !isStandardSchema(schema);
   if (!plain) throw invalidOption('schema', 'a JSON Schema object', schema);
-  // A copy: what is shown to the model and what is checked stay the same, whatever becomes of the original.
+  // A copy, so that what the model is shown and what is checked stay the same, even if the original is changed.
   const own = deepFreeze(JSON.parse(JSON.stringify(schema)) as JsonSchema);
   let check: Validate | undefined;
   const result = (value: unknown): SchemaResult<T> => {
@@ -76,8 +76,9 @@ interface AjvError {
 type AjvClass = new (options: object) => Ajv;
 
 /**
- * An instance keeps all that it ever compiled, so each schema gets one of its own and goes with it. They do not check
- * schemas: that would take most of their time, and is done by one that compiles nothing but what schemas are like.
+ * An instance keeps everything it ever compiled, so each schema has its own, which goes with it. These don't check
+ * the schemas themselves, which would take most of the time: one instance does that for all, and compiles only the
+ * meta-schema.
  */
 interface Dialect {
   readonly checks: Ajv;
@@ -107,11 +108,11 @@ async function compile(schema: JsonSchema): Promise<Validate> {
   const { checks, make } = await load(old ? dialects.old : dialects.new);
   let validate: ReturnType<Ajv['compile']>;
   try {
-    // ajv has no draft 06, and 07 by one name only. What is valid in 06 means the same in 07.
+    // ajv doesn't know draft 06, and 07 under one name only. What is valid in 06 means the same in 07.
     const spoken = old ? rest : schema;
     checks.validateSchema(spoken, true);
     validate = make().compile(spoken);
-    // An extension of ajv: such a schema answers with a promise, which would count as a yes.
+    // An extension of ajv: such a schema answers with a promise, which would count as valid.
     if (validate.$async) throw new Error('`$async` is not supported');
   } catch (error) {
     throw new AlliumError(
@@ -141,7 +142,7 @@ async function load(dialect: () => Promise<Dialect>): Promise<Dialect> {
   }
 }
 
-/** Loads once; a failure is tried again the next time. */
+/** Loads once. After a failure, the next call tries again. */
 function once(load: () => Promise<AjvClass>): () => Promise<Dialect> {
   let loading: Promise<Dialect> | undefined;
   return () => {

@@ -13,8 +13,8 @@ export function callKey(ctx: Context): object {
 }
 
 /**
- * Like `ctx.stop()`, in the name of the middleware `by`: for a context that was handed to somebody else, as in
- * `admit` of a meter. Throws; the run ends even if the exception is swallowed.
+ * Like `ctx.stop()`, in the name of the middleware `by`: for a context that belongs to somebody else, as in `admit`
+ * of a meter. Throws. The run ends even if the exception is swallowed.
  */
 export function stopRunAs(by: string, ctx: Context, reason: StoppingReason, why?: string): never {
   const signal = new StopRun(reason, why);

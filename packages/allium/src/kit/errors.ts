@@ -1,4 +1,4 @@
-/** Errors: what they are, what caused them, and what may be told of them. */
+/** Errors: what they are, what caused them, and what others may be told about them. */
 export { toldError as safeErrorMessage } from '../kernel/guards/guards.js';
 export { toldFrames as safeStackFrames } from '../kernel/guards/told-beside.js';
 export { errorKind, messageOf } from '../kernel/lib/errors.js';

@@ -1,14 +1,14 @@
-/** Folders for what keeps files. */
+/** Makes folders for middleware and stores that keep files. */
 
-/** The part of Node's `fs` that it takes. */
+/** The part of Node's `fs` that is used. */
 export interface FolderFiles {
   mkdirSync(dir: string, options: { readonly mode?: number }): unknown;
   statSync(dir: string, options: { readonly throwIfNoEntry: false }): { isDirectory(): boolean } | undefined;
 }
 
 /**
- * Makes a folder and those above it. Not with Node's own `recursive`, which never returns where the file system takes no
- * folders, as in /proc.
+ * Makes a folder and its parents. Node's own `recursive` never returns on file systems that take no folders, such as
+ * /proc.
  */
 export function makeFolder(
   fs: FolderFiles,

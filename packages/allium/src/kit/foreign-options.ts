@@ -2,7 +2,7 @@
 import { type Foreign, foreignTable } from '../kernel/lib/foreign-names.js';
 
 /**
- * Options of middleware: what others call them, and the names they may have here. The first that a factory has is meant.
+ * Options of middleware: what others call them → the names they may have here. The first that a factory has is meant.
  */
 const FOREIGN_OPTIONS: Foreign = foreignTable(`
   retries maxretries maxattempts tries retrycount → attempts maxRepairs
@@ -51,7 +51,7 @@ const FOREIGN_OPTIONS: Foreign = foreignTable(`
 
 const known = new WeakMap<object, Foreign>();
 
-/** What the options of a middleware with these fields are called by others. */
+/** The names other libraries use for the options of a middleware with these fields. */
 export function foreignOptions(fields: Readonly<Record<string, unknown>>): Foreign {
   let own = known.get(fields);
   if (!own) {

@@ -13,7 +13,7 @@ export function checkOptions(factory: string, options: unknown, allowed: readonl
   checkKeys(`${factory}()`, options, allowed);
 }
 
-/** What the options of every middleware have. */
+/** The option that every middleware has. */
 export interface NamedOptions {
   /** Its name. State is kept under it, so two of a kind in one list need different names. @default its kind */
   readonly name?: string;
@@ -49,10 +49,10 @@ export function checkMethods(option: string, value: unknown, methods: readonly s
   checkValue(option, kinds.methods<Record<string, () => void>>(...methods), value);
 }
 
-/** A class of errors: it stands for its instances, those of its subclasses included. */
+/** A class of errors. It stands for its instances, including those of subclasses. */
 export type ErrorClass = abstract new (...args: never[]) => unknown;
 
-/** Makes a function of an option that says which errors are meant, with a function or with a class of errors. */
+/** Makes a function from an option that selects errors by a function or by a class of errors. */
 export function errorTest<C, Answer extends boolean | Promise<boolean>>(
   option: string,
   value: ((error: unknown, ctx: C) => Answer) | ErrorClass,
@@ -61,7 +61,7 @@ export function errorTest<C, Answer extends boolean | Promise<boolean>>(
   return isClass(value) ? (error) => error instanceof value : (value as (error: unknown, ctx: C) => Answer);
 }
 
-/** Errors may be made by functions of an older style. Anything else that can't be called says so itself. */
+/** Error classes may be functions in the old style. Any other class throws when it is called. */
 function isClass(value: object): value is ErrorClass {
   const { prototype } = value as { readonly prototype?: unknown };
   if (prototype === Error.prototype || prototype instanceof Error) return true;

@@ -43,7 +43,7 @@ export type Settings<F extends Fields> = {
     ? TypeOf<F[Name]>
     : TypeOf<F[Name]> | undefined;
 } & {
-  /** The same as data, for `madeWith` of the middleware: without its name and without secrets. */
+  /** The same as data, for `madeWith` of the middleware, without its name and secrets. */
   readonly madeWith: Readonly<Record<string, unknown>>;
 };
 
@@ -62,7 +62,7 @@ export function readOptions<F extends Fields>(factory: string, fields: F, option
     const value = given === undefined ? field.default : given;
     if (value === undefined) continue;
     settings[name] = value;
-    // A default that is code says nothing about this one.
+    // A default that is code says nothing about this instance.
     const shows = name !== 'name' && (given !== undefined || isData(value));
     if (shows) madeWith[name] = field.secret ? SECRET : value;
   }
@@ -90,7 +90,10 @@ export function named(kind: string): {
   return { name: withDefault(nonEmptyText, kind) };
 }
 
-/** The middleware of lists and pipelines inside each other, in order. Throws what an agent would; `option` is what it calls the list. */
+/**
+ * The middleware of nested lists and pipelines, in order. Throws what an agent would. `option`: the name of the list
+ * in errors.
+ */
 export function flattenMiddleware(list: MiddlewareList, option = 'middleware'): Middleware[] {
   return flatten(list, option);
 }

@@ -1,6 +1,6 @@
 /**
- * The same key for the same question to the same model. Every turn asks for one, so nothing is read twice: a history
- * goes on from the hash of its beginning, other messages and tools are remembered by what they are.
+ * Gives the same key to the same question to the same model. Every turn needs one, so nothing is read twice: the hash
+ * of a history continues that of its beginning, and other messages and tools are remembered.
  */
 
 import { growsOnly } from '../kernel/journal/history.js';
@@ -17,15 +17,16 @@ import {
 import type { ModelRequest, ModelSettings, ToolSpec } from '../kernel/messages/model.js';
 import { type Tool, toolSpec } from '../kernel/protocol/tool.js';
 
-/** A request and its model: what `next()` goes in with, so a `ModelContext` is one. */
+/** A request and its model. `next()` goes in with one: a `ModelContext`. */
 export interface KeyedRequest extends Partial<Omit<ModelRequest, 'tools'>> {
   readonly model: { readonly provider: string; readonly id: string };
   readonly tools?: readonly (ToolSpec | Tool)[];
 }
 
 /**
- * A key of messages, prompt, tools and settings: the base of caches and cassettes. Ids, usage and notes that no model
- * is sent do not count; `metadata.provider` is sent, so it does. Equal requests have the same key in every process.
+ * A key of messages, prompt, tools and settings: the base of caches and cassettes. Ids, usage and notes that aren't
+ * sent to the model don't count; `metadata.provider` is sent, so it does. Equal requests have the same key in every
+ * process.
  */
 export function requestKey(request: KeyedRequest, scope = ''): string {
   if (typeof request?.model?.id !== 'string' || typeof request.model.provider !== 'string')
@@ -52,7 +53,7 @@ export function requestKey(request: KeyedRequest, scope = ''): string {
 
 const settingsTexts = new WeakMap<object, string>();
 
-/** Remembered for settings in which nothing can change: an agent has one of them, or few. */
+/** Remembered for settings that can't change: an agent has one of them, or few. */
 function settingsText(settings: ModelSettings): string {
   const known = settingsTexts.get(settings);
   if (known !== undefined) return known;
@@ -87,7 +88,7 @@ function said(messages: readonly Message[]): Hash {
 
 const hashes = new WeakMap<Message, Hash>();
 
-/** For lists that are made anew each turn, out of messages that are not. */
+/** For lists that are made again each turn from the same messages. */
 function remembered(message: Message): Hash {
   let hash = hashes.get(message);
   if (hash === undefined) {
@@ -98,8 +99,8 @@ function remembered(message: Message): Hash {
 }
 
 /**
- * Call ids are re-minted per message, so they count only as links between a call and its result. What is read is handed
- * over piece by piece: to put it together first costs more than to hash it.
+ * Call ids are new for each message, so they only count as links between a call and its result. Pieces are hashed one
+ * by one: joining them first costs more than hashing them.
  */
 function hashOf(message: Message): Hash {
   const hash = new Hash().text(message.role);
@@ -113,7 +114,7 @@ function hashOf(message: Message): Hash {
   return hash;
 }
 
-/** Of what is noted on messages and calls, this is what models are sent: other notes are not part of the question. */
+/** The part of the metadata that models are sent. Other notes are not part of the question. */
 function addProvider(hash: Hash, metadata: Metadata | undefined): void {
   if (metadata?.provider !== undefined) hash.text('\nprovider ').text(canonical(metadata.provider));
 }
@@ -156,7 +157,7 @@ interface Offer {
 
 const offers = new WeakMap<readonly unknown[], Offer>();
 
-/** The tools, and the prompt they last came with: an agent has one list, and mostly one prompt. */
+/** The tools, and the prompt they last came with: an agent has one list, and usually one prompt. */
 function offer(tools: NonNullable<KeyedRequest['tools']>, systemPrompt: string): Offer {
   let found = offers.get(tools);
   if (found?.text === systemPrompt) return found;

@@ -1,7 +1,7 @@
 /**
- * Sinks: what a middleware that writes calls down (a log, a recording, a cache) has to ask about guards. The kernel hands a
- * middleware with `sink: true` guarded results. It does not guard what goes in, errors, or what a tool shows while it works; ask
- * these functions about that.
+ * Sinks: what a middleware that writes calls down (a log, a recording, a cache) has to ask about guards. A middleware
+ * with `sink: true` gets guarded results. The kernel does not guard requests, errors, or the progress a tool shows;
+ * use these functions for those.
  */
 
 import { internal } from '../kernel/context/context.js';
@@ -46,7 +46,7 @@ export function judgesAnswers(ctx: ModelContext): boolean {
   return ctx.plan.guardsResponses && internal(ctx)._call.guarded;
 }
 
-/** What guards said of one tool call of an answer, as JSON. */
+/** What guards said about one tool call of an answer, as JSON. */
 export interface StoredVerdict {
   /** Which call of the answer, from 0. */
   readonly call: number;
@@ -65,7 +65,7 @@ export interface StoredAsk {
   readonly by: string;
 }
 
-/** What guards said of the tool calls of an answer they have judged: those they refused or want to ask about. */
+/** What guards said about the tool calls of an answer they have judged: those they refused or want to ask about. */
 export async function verdictsOf(
   response: ModelResponse,
   ctx: ModelContext,
@@ -92,22 +92,25 @@ export function judgesResults(ctx: ToolContext): boolean {
   return ctx.plan.guards['tool-result'].length > 0;
 }
 
-/** May all texts inside this value be written down? Not if a guard objects to one of them, or cannot say at once. */
+/** May all texts inside this value be written down? Not if a guard objects to one, or can't say at once. */
 export function isTellable(value: unknown, ctx: Context): boolean {
   return textsIn(value).every((text) => toldError(text, ctx) === text);
 }
 
 /** What guards made of the message of an error that becomes the result of a call. */
 export interface JudgedFailure {
-  /** What is left of the message. */
+  /** The message after the guards. */
   readonly text: string;
-  /** Something was taken out of it. */
+  /** Something was removed from it. */
   readonly changed: boolean;
   /** A guard refused it; the model reads this instead. */
   readonly refused?: string;
 }
 
-/** Asks guards about an error of a tool, whose message becomes the result of the call. Rejects where a guard ends the run. */
+/**
+ * Asks guards about an error of a tool, whose message becomes the result of the call. Rejects if a guard ends the
+ * run.
+ */
 export async function judgeFailure(error: unknown, ctx: ToolContext): Promise<JudgedFailure> {
   const { toolCall, plan } = ctx;
   const message = messageOf(error);

@@ -17,8 +17,8 @@ export {
 export { pathError } from './path-error.js';
 
 /**
- * Throws for text that columns, file names and keys cannot hold: they refuse NUL and replace lone surrogates, and two
- * ids or tenants that become one would give a session to somebody else.
+ * Throws for text that columns, file names and keys can't hold. They refuse NUL and replace lone surrogates, and if
+ * two ids or tenants became the same, somebody would get a session that isn't theirs.
  */
 export function checkStorable(option: 'sessionId' | 'tenant', value: string): void {
   if (typeof value === 'string' && !value.includes('\0') && !LONE_SURROGATE.test(value)) return;
@@ -33,13 +33,13 @@ export function isBelow(sessionId: string, ancestor: string): boolean {
   return false;
 }
 
-/** From and up to where the ids of such sessions are, in the order of their code units. */
+/** The range of ids of such sessions, in the order of code units. */
 export function idsBelow(sessionId: string): { readonly from: string; readonly to: string } {
-  // '`' comes next after '_'.
+  // '`' is the next character after '_'.
   return { from: `${sessionId}/r_`, to: `${sessionId}/r\`` };
 }
 
-/** The entries of one append as they were stored, the first of them number `seq`. */
+/** The stored entries of one append. The first has number `seq`. */
 export function parseEntries(json: string, seq: number, sessionId: string): Entry[] {
   let entries: unknown;
   try {

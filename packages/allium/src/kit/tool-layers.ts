@@ -1,4 +1,4 @@
-/** What a tool layer hands inward that `next()` has no override for: another tool, and a listener for its progress. */
+/** What a tool layer passes inward that `next()` has no override for: another tool, and a listener for progress. */
 import { internal, type ToolCallOwner, type ToolCallSubject } from '../kernel/context/context.js';
 import type { ToolResult } from '../kernel/messages/tool-result.js';
 import type { ToolContext } from '../kernel/protocol/contexts.js';
@@ -7,7 +7,7 @@ import type { Tool } from '../kernel/protocol/tool.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
 
-/** Calls `next()` with another tool in place of the one that was called. Everything else about the call stays. */
+/** Calls `next()` with another tool instead of the one that was called. Everything else about the call stays. */
 export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Promise<ToolResult> {
   const { assistantMessage, toolCall, _owner } = internal(ctx)._of;
   return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
@@ -16,7 +16,7 @@ export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Prom
 /** What a tool shows while it works: the arguments of its `ctx.update()`. */
 export type ToolProgress = Parameters<ToolContext['update']>;
 
-/** Calls `next()` and tells `heard` what the tool shows while it works. */
+/** Calls `next()` and passes what the tool shows while it works to `heard`. */
 export function nextWithProgress(
   ctx: ToolContext,
   heard: (...progress: ToolProgress) => void,
@@ -26,7 +26,7 @@ export function nextWithProgress(
   return nextWith(ctx, { assistantMessage, toolCall, tool, _owner: new Hearing(_owner, heard) }, next);
 }
 
-/** The call, with an ear for its progress. */
+/** The call, with a listener for its progress. */
 class Hearing implements ToolCallOwner {
   constructor(
     private readonly owner: ToolCallOwner,
@@ -50,7 +50,7 @@ class Hearing implements ToolCallOwner {
   }
 }
 
-/** `next()` forks the context before it returns: what is set for that moment is seen further in, and nowhere else. */
+/** `next()` forks the context before it returns, so what is set during that moment is only seen further in. */
 function nextWith(given: ToolContext, of: ToolCallSubject, next: NextTool): Promise<ToolResult> {
   const ctx = internal(given);
   const own = ctx._of;

@@ -7,7 +7,7 @@ const STATUSES = new Set([408, 409, 425, 429]);
 /** Comes with a status of 429, but waiting does not fill an account. */
 const NEVER = 'insufficient_quota';
 
-/** What passes by itself, as it is named in an error, in its body, or in the stream after a status of 200. */
+/** Names of transient failures in an error, in its body, or in the stream after a status of 200. */
 const PASSING = new Set(
   `
   ECONNRESET ECONNREFUSED ECONNABORTED ETIMEDOUT ESOCKETTIMEDOUT EPIPE EAI_AGAIN ENOTFOUND
@@ -41,7 +41,7 @@ export function isTransient(error: unknown): boolean {
       lost ||= one instanceof TypeError && FETCH.test(one.message);
     }
   } catch {
-    // One that cannot be read says nothing, and stays the error that is told of.
+    // An error that can't be read says nothing, and is reported as it is.
     return false;
   }
   return lost;
@@ -58,7 +58,7 @@ export function* chainOf(error: unknown): Generator<Record<string, unknown>> {
   }
 }
 
-/** Undefined: it says nothing, so its cause is asked. */
+/** Undefined: it doesn't say, so its cause is asked. */
 function judge(error: Record<string, unknown>): boolean | undefined {
   if (isControl(error) || error.name === 'AbortError') return false;
   const words = wordsOf(error);
@@ -94,7 +94,7 @@ function statusOf(error: Record<string, unknown>): number | undefined {
   );
 }
 
-/** A header of the HTTP response an error tells of, wherever its client keeps them. `name` in lower case. */
+/** A header of the HTTP response of an error, wherever its client keeps them. `name` in lower case. */
 export function headerOf(error: Record<string, unknown>, name: string): string | undefined {
   const response = error.response as { headers?: unknown } | null | undefined;
   for (const headers of [error.headers, error.responseHeaders, response?.headers]) {

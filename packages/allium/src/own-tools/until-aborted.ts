@@ -1,6 +1,6 @@
 /** Waits for work that takes no signal. */
 
-/** The work's outcome, or the signal's reason if that comes first. The work itself goes on; its failure is not lost on anyone else. */
+/** The outcome of the work, or the signal's reason if that comes first. The work itself continues. */
 export function untilAborted<T>(work: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const aborted = (): void => reject(signal.reason);

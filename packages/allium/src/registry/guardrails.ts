@@ -23,7 +23,10 @@ const FACTORIES = {
   'max-input-tokens': 'maxInputTokens',
 } as const;
 
-/** `adapt`: puts what options name, such as a model, in the place of its name. `schemaOf`: the schema of options, for editors. */
+/**
+ * `adapt`: replaces names in options, such as a model's, with what they name. `schemaOf`: the schema of options, for
+ * editors.
+ */
 export function guardrailEntries(
   adapt: (options: Record<string, unknown>, context: FactoryContext) => Promise<object>,
   schemaOf: (fields: Fields) => JsonSchema,
@@ -49,9 +52,9 @@ export function guardrailEntries(
   }));
 }
 
-/** What the package says of a guardrail's options; nothing if it is not installed here. The factory judges them anyway. */
+/** The fields of a guardrail's options; undefined if the package is not installed. The factory checks them anyway. */
 async function fieldsOf(name: string): Promise<Fields | undefined> {
-  // Not a literal: the package is no dependency of this one.
+  // Not a literal, because the package is not a dependency.
   const specifier: string = PACKAGE;
   const loaded = (await import(specifier).catch(() => ({}))) as {
     OPTIONS?: Readonly<Record<string, Fields>>;

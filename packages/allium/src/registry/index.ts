@@ -34,14 +34,14 @@ const REGISTRIES = {
   tool: toolRegistry,
 };
 
-/** What is known by name, that of this package included. */
+/** Everything that is known by name, including what this package brings. */
 export function registered(kind: Kind): readonly Registered[] {
   return registryOf(kind)
     .list()
     .map(({ name, builtIn }) => ({ name, builtIn }));
 }
 
-/** The entry of a name; undefined for one that is not known. Case, dashes and underscores make no difference. */
+/** The entry of a name; undefined if it isn't known. Case, dashes and underscores make no difference. */
 export function findRegistered(kind: Kind, name: string): Registered | undefined {
   const entry = entryOf(kind, name);
   return entry && { name: entry.name, builtIn: entry.builtIn };
@@ -59,7 +59,7 @@ function entryOf(kind: Kind, name: string): Entry<unknown> | undefined {
     : registryOf(kind).find(name);
 }
 
-/** The error for a name that is not known: it lists what is, `others` included, and the nearest of them. */
+/** The error for an unknown name. It lists the known ones, including `others`, and suggests the nearest. */
 export function unknownName(kind: Kind, name: string, others: readonly string[] = []): Error {
   return registryOf(kind).unknown(name, others);
 }

@@ -8,7 +8,7 @@ export function mcpEntry(
 ): Omit<Entry<Middleware>, 'builtIn'> {
   return {
     name: 'mcp',
-    // The factory judges its options.
+    // The factory checks its options.
     optionsSchema: { type: 'object' },
     factory: async ({ sampling, ...options }: Record<string, unknown>, context: FactoryContext) => {
       const { mcp } = (await loadPackage(context, '@allium/mcp')) as { mcp(options: object): Middleware };

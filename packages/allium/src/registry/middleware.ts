@@ -20,7 +20,7 @@ import {
 
 type Options = Record<string, unknown>;
 
-/** What a file can say in the place of an object that it cannot hold. */
+/** What a file can write instead of an object it can't hold. */
 interface InFiles {
   readonly properties: Readonly<Record<string, JsonSchema>>;
   readonly adapt?: (options: Options, context: FactoryContext) => Awaitable<Options>;
@@ -134,7 +134,10 @@ function factoryIn(module: MiddlewareModule, name: string): (options: Options) =
   return (module as unknown as Record<string, (options: Options) => Middleware>)[factory]!;
 }
 
-/** The JSON Schema of options, for editors: the factory is what judges them. `inFiles` are those that a file says otherwise. */
+/**
+ * The JSON Schema of options, for editors; the factory checks them. `inFiles`: options that are written differently
+ * in files.
+ */
 function schemaOf(fields: Fields, inFiles: InFiles['properties'] = {}): JsonSchema {
   const inSchemas = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
   const { properties, ...rest } = shape(Object.fromEntries(inSchemas)).schema as {
@@ -143,7 +146,7 @@ function schemaOf(fields: Fields, inFiles: InFiles['properties'] = {}): JsonSche
   return { ...rest, properties: { ...(withCode(properties) as object), ...inFiles } };
 }
 
-/** In a file, code is a module of the user's and the export in it. */
+/** In a file, code is a module of the user's and one of its exports. */
 const CODE_IN_FILES = {
   type: 'object',
   properties: { import: text, name: text },
@@ -159,8 +162,8 @@ function withCode(schema: unknown): unknown {
 }
 
 /**
- * Lets `resolveMiddleware` and config files find a middleware by name. A name that is known already is replaced.
- * Returns a function that puts things back.
+ * Lets `resolveMiddleware` and config files find a middleware by name. Replaces a name that is known already. Returns
+ * a function that undoes this.
  *
  * @example
  * registerMiddleware('polite', ({ say = 'please' }: { say?: string }) => polite(say));
@@ -189,7 +192,7 @@ export function resolveMiddleware(
 
 export { registry as middlewareRegistry };
 
-/** A path in options starts from the folder of the file that says it. */
+/** A path in options is relative to the folder of its file. */
 function pathIn({ dir }: FactoryContext, path: unknown): unknown {
   return typeof path === 'string' && dir !== undefined ? resolve(dir, path) : path;
 }

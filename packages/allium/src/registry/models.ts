@@ -1,4 +1,4 @@
-/** Models by name: `offline`, `openai/gpt-5`, and what is registered. What stands before the slash decides. */
+/** Models by name: `offline`, `openai/gpt-5`, and registered ones. The part before the slash decides. */
 import { invalidOption } from '../kernel/lib/errors.js';
 import type { Model } from '../kernel/messages/model.js';
 import { offlineModel } from '../models/offline/index.js';
@@ -25,7 +25,10 @@ const PRICE = {
   additionalProperties: false,
 } as const;
 
-/** Of `resolveModel` of that package, which judges them. `fetch` and tools may be code: `{ import = "./x.mjs" }`. */
+/**
+ * Options of `resolveModel` of that package, which checks them. `fetch` and tools may be code: `{ import = "./x.mjs"
+ * }`.
+ */
 const AI_SDK_OPTIONS = {
   type: 'object',
   properties: {
@@ -76,8 +79,8 @@ const registry = new Registry<Model>(
 );
 
 /**
- * Lets `resolveModel`, config files and `@allium/ai-sdk` find models by name: by the whole name, or by what stands
- * before its first slash; then `context.id` is the rest. Returns a function that puts things back.
+ * Lets `resolveModel`, config files and `@allium/ai-sdk` find models by name: by the whole name, or by the part
+ * before its first slash; then `context.id` is the rest. Returns a function that undoes this.
  *
  * @example
  * registerModel('parrot', (_options, { id }) => parrot(id));
@@ -104,7 +107,7 @@ export async function resolveModel(
   return registry.resolve(name, options, context, findModel(name));
 }
 
-/** Who makes the model of that name. For adapters that resolve names themselves. */
+/** The entry that makes the model of that name. For adapters that resolve names themselves. */
 export function findModel(name: string): Entry<Model> | undefined {
   if (typeof name !== 'string')
     throw invalidOption('name', 'the name of a model, such as "offline" or "openai/gpt-5"', name);

@@ -1,4 +1,6 @@
-/** Checks options against what a plugin declares: any Standard Schema, or the plain part of JSON Schema. */
+/**
+ * Checks options against the schema that a plugin declares: any Standard Schema, or the plain part of JSON Schema.
+ */
 import { invalidOption, nearest, shown } from '../kernel/lib/errors.js';
 import {
   FOREIGN_AGENT,
@@ -11,7 +13,7 @@ import type { JsonSchema } from '../kernel/messages/model.js';
 import { isStandardSchema, type StandardSchema } from '../kernel/messages/standard-schema.js';
 
 /**
- * What options have to be like. Of JSON Schema these words are understood: `type`, `enum`, `const`, `properties`,
+ * The schema of options. These words of JSON Schema are understood: `type`, `enum`, `const`, `properties`,
  * `required`, `additionalProperties`, `items`, `minItems`, `anyOf`, `minimum`, `exclusiveMinimum`, `maximum`,
  * `minLength`, `pattern`. Others are for editors.
  */
@@ -28,7 +30,7 @@ export type CheckedOptions =
   | { readonly value: unknown; readonly issues?: undefined }
   | { readonly issues: readonly [OptionIssue, ...OptionIssue[]] };
 
-/** Checks a value; a Standard Schema may also change it. Never throws for what is wrong with the value. */
+/** Checks a value; a Standard Schema may also change it. Never throws because of the value. */
 export async function checkOptionsSchema(schema: OptionsSchema, value: unknown): Promise<CheckedOptions> {
   checkSchema('schema', schema);
   if (!isStandardSchema(schema)) {
@@ -44,7 +46,7 @@ export async function checkOptionsSchema(schema: OptionsSchema, value: unknown):
   return { issues: [first ?? { path: [], message: 'The schema refuses these options.' }, ...rest] };
 }
 
-/** Throws for what is no schema at all. */
+/** Throws if it isn't a schema at all. */
 export function checkSchema(option: string, schema: unknown): void {
   if (!isRecord(schema) && !isStandardSchema(schema))
     throw invalidOption(option, 'a Standard Schema or a JSON Schema', schema);
@@ -57,7 +59,7 @@ function issuesOf(schema: JsonSchema, value: unknown, path: Path): OptionIssue[]
   if (choices) {
     const tried = choices.map((choice) => issuesOf(choice, value, path));
     if (tried.some((issues) => issues.length === 0)) return [];
-    // What went deepest was meant; where none did, all of them are named.
+    // The alternative that got deepest was probably meant. If none did, all of them are named.
     const deepest = tried.find((issues) => issues.some((issue) => issue.path.length > path.length));
     return deepest ?? [wrong(path, choices.map(wanted).join(' or '), value)];
   }
@@ -101,7 +103,7 @@ function unknown(path: Path, known: readonly string[]): OptionIssue {
   return { path, message };
 }
 
-/** What the options at this place are called by other libraries, where they are those of an agent. */
+/** What other libraries call the options at this place, if they are those of an agent. */
 function foreignTo(path: Path, known: readonly string[]): Foreign {
   if (path.at(-2) === 'limits') return FOREIGN_LIMITS;
   if (path.at(-2) === 'settings') return FOREIGN_SETTINGS;
@@ -157,7 +159,7 @@ function isOf(type: string, value: unknown): boolean {
   if (type === 'array') return Array.isArray(value);
   if (type === 'null') return value === null;
   if (type === 'object') return isRecord(value);
-  // What is left of the words of JSON Schema are words of typeof.
+  // The other type names of JSON Schema are those of typeof.
   return typeof value === type;
 }
 

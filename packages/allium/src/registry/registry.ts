@@ -1,4 +1,4 @@
-/** Things by name: what is registered, what comes with the package, and what to say about a name nobody knows. */
+/** Things by name: registered ones, those of this package, and the error for unknown names. */
 import { AlliumError, invalidOption, nearest, shown } from '../kernel/lib/errors.js';
 import { isStandardSchema } from '../kernel/messages/standard-schema.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
@@ -6,15 +6,15 @@ import { checkOptionsSchema, checkSchema, type OptionsSchema } from './options-s
 
 export type Kind = 'middleware' | 'model' | 'store' | 'tool';
 
-/** What a factory is told beside its options. */
+/** What a factory gets besides its options. */
 export interface FactoryContext {
   /** The name that was asked for, as it was written. */
   readonly name: string;
   /** What follows the first slash of the name: for `openai/gpt-5` it is `gpt-5`. Empty without one. */
   readonly id: string;
-  /** Where relative paths in options start from. Undefined means: the current folder. */
+  /** Where relative paths in options start. Undefined: the current folder. */
   readonly dir: string | undefined;
-  /** Imports a package, from where the caller looks for packages. */
+  /** Imports a package as the caller would find it. */
   load(specifier: string): Promise<unknown>;
 }
 
@@ -27,8 +27,8 @@ export interface ResolveContext {
 }
 
 /**
- * Makes the thing. Contract: it is called for every use, with options that fit the schema, and awaited. What it throws
- * reaches whoever asked.
+ * Makes the thing. Contract: it is called for every use, with options that fit the schema, and awaited. Its errors
+ * reach the caller.
  */
 export type Factory<T> = (options: never, context: FactoryContext) => Awaitable<T>;
 
@@ -44,7 +44,7 @@ export interface Registered {
 
 export interface Entry<T> extends Registered {
   readonly factory: Factory<T>;
-  /** Of built-in ones it is for editors, and the factory is what judges; some have to be loaded to know it. */
+  /** For built-in ones it is for editors, and the factory does the checks. Some have to be loaded to know it. */
   readonly optionsSchema: OptionsSchema | (() => Promise<OptionsSchema>) | undefined;
 }
 
@@ -54,7 +54,7 @@ export class Registry<T> {
   readonly #builtIn = new Map<string, Entry<T>>();
   readonly #own = new Map<string, Entry<T>>();
 
-  /** `fits` says whether what a factory made is one. */
+  /** `fits`: is this what a factory should make? */
   constructor(
     kind: Kind,
     builtIn: readonly Omit<Entry<T>, 'builtIn'>[],
@@ -65,7 +65,7 @@ export class Registry<T> {
     for (const entry of builtIn) this.#builtIn.set(flat(entry.name), { ...entry, builtIn: true });
   }
 
-  /** A name that is known already is replaced. Returns a function that puts things back. */
+  /** Replaces a name that is known already. Returns a function that undoes this. */
   register(name: string, factory: Factory<T>, options: RegisterOptions = {}): () => void {
     if (typeof name !== 'string' || !/^[a-z@][\w.+@/-]*$/i.test(name))
       throw invalidOption('name', 'a name of letters, digits, dashes, dots and slashes', name);
@@ -99,7 +99,7 @@ export class Registry<T> {
     return [...new Map([...this.#builtIn, ...this.#own]).values()];
   }
 
-  /** Makes what is called so, or says that nothing is. `entry`: who makes it, where that is not a matter of the name alone. */
+  /** Makes the thing of that name, or throws. `entry`: who makes it, if the name alone doesn't say. */
   async resolve(
     name: string,
     options: unknown,
@@ -135,7 +135,7 @@ export class Registry<T> {
     return entry.factory(given as never, factoryContext(name, context));
   }
 
-  /** `others`: names that could be used as well, as those of installed plugins. */
+  /** `others`: more names that could be used, such as those of installed plugins. */
   unknown(name: string, others: readonly string[] = []): AlliumError {
     const known = [...new Set([...this.list().map((entry) => entry.name), ...others])].sort();
     const near = typeof name === 'string' ? nearest(name, known) : undefined;

@@ -1,4 +1,4 @@
-/** Stores by name: `memory`, `file`, `sqlite`, `postgres`, `redis`, and what is registered. */
+/** Stores by name: `memory`, `file`, `sqlite`, `postgres`, `redis`, and registered ones. */
 import { resolve } from 'node:path';
 import { AlliumError, invalidOption } from '../kernel/lib/errors.js';
 import type { Store } from '../kernel/protocol/store.js';
@@ -13,7 +13,7 @@ import {
 
 const text = { type: 'string' } as const;
 
-/** Where sessions are kept when nobody says where: beside the config file. */
+/** Where sessions are kept by default: beside the config file. */
 const FOLDER = '.allium';
 
 const registry = new Registry<Store>(
@@ -65,7 +65,7 @@ const registry = new Registry<Store>(
   (made) => typeof made?.append === 'function',
 );
 
-/** Lets `resolveStore` and config files find a store by name. Returns a function that puts things back. */
+/** Lets `resolveStore` and config files find a store by name. Returns a function that undoes this. */
 export function registerStore(
   name: string,
   factory: Factory<Store>,
@@ -75,7 +75,7 @@ export function registerStore(
 }
 
 /**
- * Makes the store of that name. Who asked closes it.
+ * Makes the store of that name. The caller closes it.
  *
  * @example
  * const store = await resolveStore('sqlite', { path: 'sessions.db' });

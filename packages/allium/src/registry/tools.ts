@@ -2,10 +2,10 @@ import { AlliumError, shown } from '../kernel/lib/errors.js';
 import { isTool, type Tool } from '../kernel/protocol/tool.js';
 import { type Factory, type RegisterOptions, Registry, type ResolveContext } from './registry.js';
 
-// `resolveTool` looks at each of several.
+// `resolveTool` checks each of several.
 const registry = new Registry<Tool | readonly Tool[]>('tool', [], () => true);
 
-/** Lets `resolveTool` and config files find a tool, or several, by one name. Returns a function that puts things back. */
+/** Lets `resolveTool` and config files find one or several tools by one name. Returns a function that undoes this. */
 export function registerTool(
   name: string,
   factory: Tool | Factory<Tool | readonly Tool[]>,

@@ -11,12 +11,12 @@ export function ending(text: string, chars: number): string {
   return text.slice(splitsPair(text, from) ? from + 1 : from);
 }
 
-/** A text of more than `chars` code units ends with an ellipsis behind that many. */
+/** Cuts a text of more than `chars` code units there, and adds an ellipsis. */
 export function cut(text: string, chars: number): string {
   return text.length > chars ? `${beginning(text, chars)}…` : text;
 }
 
-/** Would a cut at `at` part a pair? */
+/** Would a cut at `at` split a pair? */
 export function splitsPair(text: string, at: number): boolean {
   const [before, after] = [text.charCodeAt(at - 1), text.charCodeAt(at)];
   return before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff;

@@ -31,7 +31,7 @@ export interface ClientOptions {
   readonly headers?: HeadersGiven | (() => HeadersGiven | Promise<HeadersGiven>);
   /** @default the global one */
   readonly fetch?: typeof fetch;
-  /** How long to wait before a broken stream is joined again: doubled from the first to the last, in milliseconds. @default [250, 10000] */
+  /** How long to wait before rejoining a broken stream, in milliseconds: the first pause, doubled up to the last. @default [250, 10000] */
   readonly backoffMs?: readonly [number, number];
   /** How often in a row to try before giving up. @default 10 */
   readonly attempts?: number;
@@ -49,18 +49,18 @@ export type ClientDecision =
   | { readonly type: 'respond'; readonly text: string };
 
 export interface ClientRunOptions {
-  /** Goes on with this session, which must exist. Without it, a new one is started; `ClientRun.sessionId` tells its id. */
+  /** Continues this session, which must exist. Without it a new one is started; `ClientRun.sessionId` is its id. */
   readonly sessionId?: string;
   /** Starts the session of that id, which must not exist (`SESSION_EXISTS`). @default false */
   readonly create?: boolean;
   readonly agent?: string;
-  /** Whether the run goes on when this client leaves for good. @default true */
+  /** Whether the run continues when this client leaves for good. @default true */
   readonly detached?: boolean;
-  /** Stops reading. The run goes on unless `detached` is false. */
+  /** Stops reading. The run continues unless `detached` is false. */
   readonly signal?: AbortSignal;
 }
 
-/** The result of a run, as far as clients are told. */
+/** The result of a run, as clients see it. */
 export interface ClientResult extends ClientEnd {
   readonly sessionId: string;
   readonly text: string;
@@ -76,7 +76,9 @@ export interface ClientRun extends AsyncIterable<SentEvent> {
   readonly result: Promise<ClientResult>;
 }
 
-/** An answer that is no success: `status` of HTTP, and the code of the server. 0: the server did not say so itself. */
+/**
+ * An answer that is not a success, with its HTTP `status` and the server's code. 0: the server did not say so itself.
+ */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
 
@@ -90,21 +92,24 @@ export class HttpError extends Error {
 }
 
 export interface AlliumClient {
-  /** Says something, and hands out the events. A connection that breaks is joined again. */
+  /** Sends a message and returns the events. A connection that breaks is joined again. */
   run(input: ClientInput, options?: ClientRunOptions): ClientRun;
-  /** Answers questions, and hands out what follows. */
+  /** Answers questions and returns the events that follow. */
   answer(
     sessionId: string,
     answers: Readonly<Record<string, ClientDecision>>,
     options?: Omit<ClientRunOptions, 'sessionId' | 'create'>,
   ): ClientRun;
-  /** Goes on with a run that was suspended, or broke off with its process. */
+  /** Continues a run that was suspended, or broke off with its process. */
   resume(sessionId: string, options?: Omit<ClientRunOptions, 'sessionId' | 'create'>): ClientRun;
-  /** Another answer, to the last question unless a message is named; in a copy of the session, or with `fork: false` in it. */
+  /**
+   * Gets another answer, to the last question unless you name a message: in a copy of the session, or in the session
+   * itself with `fork: false`.
+   */
   regenerate(sessionId: string, messageId?: string, options?: ClientBranchOptions): ClientRun;
-  /** Something else instead of a user's message. */
+  /** Replaces a user's message. */
   edit(sessionId: string, messageId: string, input: ClientInput, options?: ClientBranchOptions): ClientRun;
-  /** The events of a session, wherever it runs: what was, then what comes, each once. Ends with its run. */
+  /** The events of a session, wherever it runs: past ones, then new ones, each once. Ends with its run. */
   join(
     sessionId: string,
     options?: { readonly after?: string; readonly signal?: AbortSignal },
@@ -117,9 +122,9 @@ export interface AlliumClient {
     page?: { readonly limit?: number; readonly before?: string },
   ): Promise<{ readonly messages: readonly ClientMessage[]; readonly previous?: string }>;
   questions(sessionId: string): Promise<readonly Question[]>;
-  /** What was approved with `remember`, and is not asked again. */
+  /** What was approved with `remember` and is not asked again. */
   allowances(sessionId: string): Promise<readonly ClientAllowance[]>;
-  /** Takes an allowance back, by its id. Fails with `ALLOWANCE_UNKNOWN` if there is none, or none any more. */
+  /** Revokes an allowance by its id. Fails with `ALLOWANCE_UNKNOWN` if there is none, or none any more. */
   revoke(sessionId: string, allowanceId: string): Promise<void>;
   sessions(page?: { readonly limit?: number; readonly cursor?: string }): Promise<{
     readonly sessions: readonly {
@@ -174,7 +179,7 @@ export function alliumClient(options: ClientOptions): AlliumClient {
       headers: { 'content-type': 'application/json', ...(more.headers as HeadersGiven | undefined) },
     });
 
-  /** Reads a stream, and joins the session again by the last id where the stream breaks. */
+  /** Reads a stream. If it breaks, joins the session again after the last id. */
   async function* reading(
     sessionId: () => string,
     first: Response | undefined,
@@ -222,7 +227,7 @@ export function alliumClient(options: ClientOptions): AlliumClient {
     return new RunOfClient(sessionId, async function* () {
       const response = await opened;
       const id = await sessionId;
-      // Where it breaks before the first event, that is the beginning of this run.
+      // If it breaks before the first event, start with this run.
       return yield* reading(() => id, response, 'run', signal);
     });
   }
@@ -327,7 +332,7 @@ class RunOfClient implements ClientRun {
       this.reject(error);
       throw error;
     } finally {
-      // Whoever left early has no result.
+      // A reader that left early gets no result.
       this.reject(new Error('The reader left before the run ended.'));
     }
   }

@@ -1,8 +1,8 @@
-/** For `useChat` of AI SDK 5 and 6, which cannot take parts of a message back. */
+/** For `useChat` of AI SDK 5 and 6, which can't remove parts of a message. */
 
 /**
- * The parts of a UI message without those that were taken back, as when a model failed in the middle of its answer and was
- * asked again. AI SDK 7 removes them itself, so there it changes nothing.
+ * The parts of a UI message without those that were taken back, for example because a model failed in the middle of
+ * its answer and was asked again. AI SDK 7 removes them itself, so there this changes nothing.
  *
  * @example
  * visibleParts(message).map((part) => (part.type === 'text' ? part.text : ''));

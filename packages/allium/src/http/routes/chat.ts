@@ -1,4 +1,7 @@
-/** The routes that `useChat` of the AI SDK calls. The history is the session's; of what the client sends, only the end counts. */
+/**
+ * The routes that `useChat` of the AI SDK calls. The history is the session's; only the end of what the client sends
+ * counts.
+ */
 import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
 import { events, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
 import { HttpFailure, invalidBody } from '../failures.js';
@@ -68,7 +71,7 @@ export const chatRoutes: readonly Route[] = [
     method: 'GET',
     path: '/chat/{sessionId}/stream',
     operation: 'resumeChat',
-    summary: 'The answer that is being written, from its beginning; 204 where none is.',
+    summary: 'The answer that is being written, from its beginning; 204 if there is none.',
     query,
     answers: ['chat', 'nothing'],
     async handle(call) {
@@ -110,11 +113,11 @@ export const chatRoutes: readonly Route[] = [
 
 interface Wish {
   readonly chunks: UiChunks;
-  /** Absent where the message that was sent is in the history already. */
+  /** Absent if the message is in the history already. */
   readonly begin?: Begin;
 }
 
-/** What the client wants: the end of what it sent says so. */
+/** What the client wants, by the end of what it sent. */
 async function wish(call: Call, found: Found, messages: readonly Message[]): Promise<Wish> {
   const { session } = found;
   const sdk = sdkOf(call);

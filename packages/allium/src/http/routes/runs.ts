@@ -1,4 +1,4 @@
-/** Talking to a session: start, go on, steer, follow up, cancel, answer, regenerate, edit. */
+/** Talks to a session: start, continue, steer, follow up, cancel, answer, regenerate, edit. */
 import type { Decision, HistoryPoint } from '../../index.js';
 import { runAnswer, stopRun } from '../answer-run.js';
 import { HttpFailure } from '../failures.js';
@@ -28,7 +28,7 @@ export const runRoutes: readonly Route[] = [
     path: '/sessions',
     operation: 'startSession',
     summary:
-      'Starts a session with a first message, under an id that is made or given. `x-session-id` has it.',
+      'Starts a session with a first message, under an id that is made or given. The id is in `x-session-id`.',
     body: object({ input, agent, detached, sessionId: { type: 'string', minLength: 1, maxLength: 200 } }, [
       'input',
     ]),
@@ -37,7 +37,11 @@ export const runRoutes: readonly Route[] = [
       const { sessionId } = call.body;
       if (sessionId === undefined) return run(call, { ...newSession(call, newId(call)), isNew: true });
       if (await openSession(call, sessionId))
-        throw new HttpFailure(409, 'SESSION_EXISTS', 'There is such a session already: go on with it.');
+        throw new HttpFailure(
+          409,
+          'SESSION_EXISTS',
+          'This session exists already. Continue it with POST /sessions/{sessionId}/runs.',
+        );
       return run(call, newSession(call, sessionId));
     },
   },
@@ -45,7 +49,7 @@ export const runRoutes: readonly Route[] = [
     method: 'POST',
     path: '/sessions/{sessionId}/runs',
     operation: 'continueSession',
-    summary: 'Goes on with a session. Without `input`, the model is asked about the history as it is.',
+    summary: 'Continues a session. Without `input`, the model is asked about the history as it is.',
     body: object({ input, agent, detached }),
     answers: ['json', 'events'],
     async handle(call) {
@@ -56,7 +60,7 @@ export const runRoutes: readonly Route[] = [
     method: 'POST',
     path: '/sessions/{sessionId}/resume',
     operation: 'resumeRun',
-    summary: 'Goes on with a run that was suspended or broke off. `NOTHING_TO_RESUME` where there is none.',
+    summary: 'Continues a run that was suspended or broke off. `NOTHING_TO_RESUME` if there is none.',
     body: object({ agent, detached }),
     answers: ['json', 'events'],
     async handle(call) {
@@ -77,7 +81,7 @@ export const runRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/answers',
     operation: 'answer',
     summary:
-      'Answers questions, by their ids. The run goes on: where it waits, or here; then its events or its result are the answer.',
+      'Answers questions, by their ids. The run continues where it waits, or here; then its events or its result are the answer.',
     body: object(
       {
         answers: { type: 'object', additionalProperties: decisionSchema },
@@ -108,7 +112,7 @@ export const runRoutes: readonly Route[] = [
     method: 'POST',
     path: '/sessions/{sessionId}/steer',
     operation: 'steer',
-    summary: 'Says something while a run is under way: the model hears it before its next turn.',
+    summary: 'Sends a message into a run: the model reads it before its next turn.',
     body: object({ input }, ['input']),
     answers: ['nothing'],
     async handle(call) {
@@ -120,7 +124,7 @@ export const runRoutes: readonly Route[] = [
     method: 'POST',
     path: '/sessions/{sessionId}/follow-up',
     operation: 'followUp',
-    summary: 'Says something for when the run would end.',
+    summary: 'Sends a message for when the run would end.',
     body: object({ input }, ['input']),
     answers: ['nothing'],
     async handle(call) {
@@ -145,7 +149,7 @@ export const runRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/regenerate',
     operation: 'regenerate',
     summary:
-      'Another answer: in a copy of the session that ends before an answer or with a question, by default the last. `x-session-id` has its id.',
+      'Another answer: in a copy of the session that ends before an answer or with a question, by default the last. Its id is in `x-session-id`.',
     body: object({ messageId: { type: 'string' }, fork: forkSchema(), agent, detached }),
     answers: ['json', 'events'],
     async handle(call) {
@@ -160,7 +164,7 @@ export const runRoutes: readonly Route[] = [
     method: 'POST',
     path: '/sessions/{sessionId}/edit',
     operation: 'editMessage',
-    summary: "Says something else instead of a user's message, in a copy of the session that ends before it.",
+    summary: "Replaces a user's message, in a copy of the session that ends before it.",
     body: object({ messageId: { type: 'string' }, input, fork: forkSchema(), agent, detached }, [
       'messageId',
       'input',
@@ -190,7 +194,7 @@ function run(call: Call, found: Found): Promise<Response> {
   return runAnswer(call, found, { type: 'run', input: inputOf(given) });
 }
 
-/** A copy of the session that ends at this point, or the session itself, taken back to it. */
+/** A copy of the session that ends at this point, or the session itself, rewound to it. */
 async function branchAt(call: Call, found: Found, point: HistoryPoint): Promise<Found> {
   if (call.body.fork === false) {
     await found.session.rewind(point);

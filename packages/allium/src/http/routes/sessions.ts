@@ -89,7 +89,7 @@ export const sessionRoutes: readonly Route[] = [
     method: 'GET',
     path: '/sessions/{sessionId}/messages',
     operation: 'listMessages',
-    summary: 'The history, oldest first: its end, or what is before a message.',
+    summary: 'The history, oldest first: its last messages, or those before a message.',
     query: { limit: 'How many at most, up to 200.', before: 'The `previous` of the page after.' },
     answers: ['json'],
     async handle(call) {
@@ -112,7 +112,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/events',
     operation: 'joinSession',
     summary:
-      'The events of a session: what was, then what comes. Ends with the run; 204 where nothing is left to tell.',
+      'The events of a session: past ones, then new ones. Ends with the run; 204 if there is nothing left to send.',
     query: {
       after: 'As the header `Last-Event-ID`: the id of the last event, `run` for the last run, or `now`.',
     },
@@ -123,7 +123,7 @@ export const sessionRoutes: readonly Route[] = [
       if (after !== undefined && after !== 'run' && after !== 'now' && !parseCursor(after))
         throw new HttpFailure(400, 'INVALID_REQUEST', 'That is not the id of an event.');
       const reader = readerOf(call, storeId, after);
-      // Whoever reconnects after the end is told to stop: browsers do so after a 204.
+      // A client that reconnects after the end has to stop: browsers do so after a 204.
       if (after !== undefined && !(await reader.hasMore())) return new Response(undefined, { status: 204 });
       return events(call, reader, sseLines);
     },
@@ -154,7 +154,7 @@ export const sessionRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/sessions/{sessionId}/allowances/{allowanceId}',
     operation: 'revokeAllowance',
-    summary: 'Takes an allowance back: the next such call is asked about, in a run under way too.',
+    summary: 'Revokes an allowance: the next such call asks again, also in a run under way.',
     answers: ['nothing'],
     async handle(call) {
       const { session } = await sessionOf(call);

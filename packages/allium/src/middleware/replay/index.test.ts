@@ -557,11 +557,11 @@ describe('from', () => {
       { content: [], finish: 'enough' },
       '`answer` that no model gives. It yielded {"type":"finish"',
     ],
-    ['text as content', { content: 'hi', finish: 'stop' }, '`answer.content` that is no list: "hi".'],
+    ['text as content', { content: 'hi', finish: 'stop' }, '`answer.content` that is not a list: "hi".'],
     [
       'no text',
       { content: [{ type: 'text' }], finish: 'stop' },
-      '`answer.content[0].text` that is no text: undefined.',
+      '`answer.content[0].text` that is not text: undefined.',
     ],
     [
       'an unknown part',
@@ -582,7 +582,7 @@ describe('from', () => {
       },
       '`answer.verdicts` that are not about calls in it',
     ],
-    ['a text as error', { error: 'no' }, '`answer.error` that is no object: "no".'],
+    ['a text as error', { error: 'no' }, '`answer.error` that is not an object: "no".'],
   ])('an answer edited to %s is refused with line and field', async (_, answer, message) => {
     expect(await complaint('model', (entry) => ({ ...entry, answer }))).toContain(message);
   });
@@ -615,7 +615,7 @@ describe('from', () => {
     [
       'a text as question',
       { outcome: { suspend: 'Sure?' } },
-      '`outcome.suspend` that is no object: "Sure?".',
+      '`outcome.suspend` that is not an object: "Sure?".',
     ],
     ['progress that is none', { updates: [{ text: 'x' }] }, '`updates` that are no list of content'],
   ])('a tool call edited to %s is refused with line and field', async (_, fields, message) => {

@@ -1,10 +1,10 @@
-/** Entries as the lines of a file have them: what every entry of a line would repeat is said once. */
+/** How entries are written in the lines of a file: what all entries of a line share is written once. */
 
 import type { Entry, NewEntry } from '../../index.js';
 
 /**
- * An append line names the version, time and run of its first entry (`v`, `at`, `run`), and its entries only differ from
- * that. The entries of every turn are shorter still:
+ * An append line has the version, time and run of its first entry (`v`, `at`, `run`), and its entries only what
+ * differs. The entries of every turn are shorter still:
  *
  * - `{"a":{"id":6,…},…}`, `{"u":…}`: a `message` of that run, of the assistant or the user. Its id is the run's, a dot and 6.
  * - `{"r":…}`: a `tool_finished` of that run, with a result that is no error.
@@ -57,7 +57,7 @@ interface Said {
 const KEYS: Readonly<Record<string, string>> = { user: 'u', assistant: 'a', tool: 'r' };
 const ROLES: Readonly<Record<string, string>> = { u: 'user', a: 'assistant', r: 'tool' };
 
-/** Nothing for an entry that is not like those of every turn. */
+/** Undefined for an entry that isn't like those of every turn. */
 function shortText(entry: Spoken, runId: string): string | undefined {
   const { v, at, type, runId: own, message, ...rest } = entry;
   if (own !== runId || typeof message?.role !== 'string') return undefined;
@@ -100,7 +100,7 @@ function numberIn(id: unknown, runId: string): string | undefined {
   return String(Number(number)) === number && Number.isSafeInteger(Number(number)) ? number : undefined;
 }
 
-/** The fields of an object behind others. */
+/** The fields of an object that follow others. */
 function fieldsOf(rest: object): string {
   for (const _ in rest) {
     const text = JSON.stringify(rest);
@@ -111,9 +111,9 @@ function fieldsOf(rest: object): string {
 
 /** An append line as it was parsed. */
 export interface AppendLine {
-  /** In the line with number 1. */
+  /** Only in the line with number 1. */
   readonly id: string;
-  /** Entries as they are, in lines of earlier code. */
+  /** Entries in full, in lines of earlier releases. */
   readonly e?: readonly Entry[];
   readonly v?: number;
   readonly at?: number;
@@ -121,7 +121,7 @@ export interface AppendLine {
   readonly s?: readonly object[];
 }
 
-/** How many entries a line has; nothing for one that has none. */
+/** How many entries a line has; undefined if it has none. */
 export function countIn({ e, s }: AppendLine): number | undefined {
   return (e ?? s)?.length;
 }

@@ -1,4 +1,4 @@
-/** Which file a session is in, and of which session a file is whose beginning cannot be read. */
+/** The file of a session, and the session of a file whose beginning can't be read. */
 import { createHash } from 'node:crypto';
 
 /** Ids that are safe as they are stay readable; others get a hash, since file systems fold case and limit length. */
@@ -8,17 +8,17 @@ export function fileName(sessionId: string): string {
   return `${readable(sessionId)}~${createHash('sha256').update(sessionId).digest('hex').slice(0, 32)}`;
 }
 
-/** What names with a hash begin with. */
+/** How names with a hash begin. */
 export function readable(sessionId: string): string {
   return sessionId.replace(/[^A-Za-z0-9_-]+/g, '-').slice(0, 40);
 }
 
-/** Whether it is a name with a hash, which does not tell the id. */
+/** Is it a name with a hash, which doesn't reveal the id? */
 export function isHashed(name: string): boolean {
   return /^[A-Za-z0-9_-]{0,40}~[0-9a-f]{32}$/.test(name);
 }
 
-/** Whether a session can be in a file of that name. Somebody else may keep files in the directory, too. */
+/** Can a file of that name hold a session? Others may keep files in the directory, too. */
 export function isFileName(name: string): boolean {
   return isHashed(name) || fileName(name) === name;
 }
@@ -36,7 +36,7 @@ export function idOfDamaged(bytes: Buffer, name: string): string {
   return name;
 }
 
-/** So many bytes are searched: the id stands in front of the entries, and only what was posted before them precedes it. */
+/** How many bytes to search: the id comes before the entries, and only earlier posts come before it. */
 const BEGINNING = 100_000;
 
 function parsed(json: string): string | undefined {

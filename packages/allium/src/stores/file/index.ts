@@ -64,7 +64,7 @@ export function fileStore(options: FileStoreOptions): SyncStore {
   return new FileStore(dir, fsync);
 }
 
-/** More files than this are not held open at once; of those that rest, the state of so many is remembered. */
+/** At most this many files are open at once, and this many closed ones are remembered. */
 const MAX_OPEN = 512;
 const MAX_KNOWN = 20_000;
 
@@ -88,7 +88,7 @@ class FileStore implements SyncStore {
 
   append(sessionId: string, expectedSeq: number, entries: readonly NewEntry[], snapshot?: Snapshot): number {
     let file = this.#files.get(sessionId);
-    // What is known is not looked up again: if it has become wrong, the write itself brings it to light.
+    // What is known isn't looked up again: if it has become wrong, the write finds out.
     if (!file?.awake || file.state.head !== expectedSeq || entries.length === 0) {
       file = this.#current(sessionId);
       const head = file?.state.head ?? 0;
@@ -102,7 +102,7 @@ class FileStore implements SyncStore {
       this.#writer,
       expectedSeq === 0 ? { id: sessionId } : undefined,
     );
-    // Before the entries, in the same write: whoever finds the snapshot finds them behind it.
+    // Before the entries, in the same write: a reader who finds the snapshot finds them after it.
     const before =
       snapshot && snapshot.seq <= expectedSeq + entries.length ? file.snapshotLine(snapshot, line) : '';
     const there = this.#write(
@@ -113,7 +113,7 @@ class FileStore implements SyncStore {
       before + line,
       this.#syncs(entries),
     );
-    // What was deleted may have been made again: the file of today decides.
+    // A deleted session may have been made again: the current file decides.
     if (!there) return this.append(sessionId, expectedSeq, entries, snapshot);
     const taken = takenBy(entries);
     if (taken) this.#wipe(file, (n) => n <= taken.cursor && !taken.waits.includes(n));
@@ -141,10 +141,10 @@ class FileStore implements SyncStore {
     const infos = new Map<string, KnownInfo>();
     for (const name of namesIn(this.#dir)) {
       const file = path.join(this.#dir, name);
-      // Left by a process that died while it deleted a session.
+      // Left by a process that died while deleting a session.
       if (name.endsWith('.gone')) fs.rmSync(file, { force: true });
       const stat = name.endsWith('.jsonl') ? fs.lstatSync(file, { throwIfNoEntry: false }) : undefined;
-      // Links and the like are not the store's, see `openPlain`.
+      // Links and the like are not the store's: see `openPlain`.
       if (!stat?.isFile()) continue;
       // Read only if it has changed since the last list.
       const version = `${stat.ino} ${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`;
@@ -172,7 +172,7 @@ class FileStore implements SyncStore {
 
   delete(sessionId: string): void {
     checkStorable('sessionId', sessionId);
-    // Those of its sub-agents first: while the session is there, whoever died in the middle can delete it again.
+    // Those of its sub-agents first: as long as the session exists, a delete that broke off can be repeated.
     for (const child of this.#below(sessionId)) this.#remove(child);
     this.#remove(sessionId);
     if (this.#fsync !== 'never') syncDirectory(this.#dir);
@@ -180,8 +180,8 @@ class FileStore implements SyncStore {
 
   #remove(sessionId: string): void {
     this.#forget(sessionId);
-    // Moved away first: whoever opens the session from now on finds none. Then those who have it open are told.
-    // The file is not read: one that is damaged can be deleted too.
+    // Moved away first: from now on nobody finds it when they open the session. Then those who have it open are told.
+    // The file is not read, so that a damaged one can be deleted too.
     const file = this.#path(sessionId);
     const gone = `${file}.${randomBytes(6).toString('hex')}.gone`;
     const stat = fs.lstatSync(file, { throwIfNoEntry: false });
@@ -200,7 +200,7 @@ class FileStore implements SyncStore {
     fs.rmSync(gone, { force: true });
   }
 
-  /** The sessions of its sub-agents, and of theirs. Their files have names that begin like its own. */
+  /** The sessions of its sub-agents, and of theirs. The names of their files begin like its own. */
   #below(sessionId: string): string[] {
     const beginning = readable(`${sessionId}/r_`);
     return namesIn(this.#dir).flatMap((name) => {
@@ -225,7 +225,7 @@ class FileStore implements SyncStore {
       file.append(takenLine(after), false);
       file.refresh();
     }
-    // Also those that somebody took who did not come to write over them.
+    // Also items that somebody took without getting to overwrite them.
     if (file.state.places.size > file.state.items.length) this.#wipe(file, (n) => n <= after);
     return file.state.items.slice();
   }
@@ -248,7 +248,7 @@ class FileStore implements SyncStore {
     line: string,
     sync: boolean,
   ): boolean {
-    // The first line of a session and a snapshot say more than their entries (see `JournalState`), so they are read back.
+    // The first line of a session and a snapshot hold more than entries (see `JournalState`), so they are read back.
     if (file.append(line, expectedSeq > 0 && !line.startsWith(SNAPSHOT_BEGINS, 1))) {
       file.state.head += count;
     } else {
@@ -269,7 +269,7 @@ class FileStore implements SyncStore {
     );
   }
 
-  /** The file of a session with everything that is in it now, or nothing. */
+  /** The file of a session with everything that is in it now; undefined if there is none. */
   #current(sessionId: string): SessionFile | undefined {
     const known = this.#files.get(sessionId);
     if (known !== undefined) {
@@ -280,7 +280,7 @@ class FileStore implements SyncStore {
       checkStorable('sessionId', sessionId);
     }
     const file = this.#path(sessionId);
-    // Asked first: a failed open costs ten times as much, and runners look for an inbox all the time.
+    // Checked first: a failed open costs ten times as much, and runners look for an inbox all the time.
     if (!fs.existsSync(file)) return undefined;
     const opened = new SessionFile(file, this.#limit);
     opened.refresh();
@@ -309,7 +309,7 @@ class FileStore implements SyncStore {
     file.rest();
   }
 
-  /** Called by a file that is being opened: another one goes to rest for it. */
+  /** Called by a file that is being opened: another one is closed for it. */
   readonly #limit = (file: SessionFile): void => {
     this.#open.add(file);
     if (this.#open.size <= MAX_OPEN) return;
@@ -321,8 +321,8 @@ class FileStore implements SyncStore {
   #path(sessionId: string): string {
     const file = path.join(this.#dir, `${fileName(sessionId)}.jsonl`);
     if (!isHashed(sessionId)) return file;
-    // The name of a file stands for the session in it where nothing else is known of that, for it not to be taken for a
-    // new one, and to be deleted. It is damaged then, so nobody reads a session under another id.
+    // If nothing else is known about the session in a file, the file name stands for it, so that it isn't taken for a
+    // new one and can be deleted. Such a file is damaged, so nobody reads a session under another id.
     const named = path.join(this.#dir, `${sessionId}.jsonl`);
     return readInfo(named, 0)?.sessionId === sessionId ? named : file;
   }
@@ -348,7 +348,7 @@ function readInfo(file: string, changedAt: number): SessionInfo | undefined {
   }
 }
 
-/** A new name in a directory is on the disk only when the directory is. */
+/** A new file name is on the disk only when its directory is. */
 function syncDirectory(dir: string): void {
   // Windows has no such call and does not need it.
   if (process.platform === 'win32') return;

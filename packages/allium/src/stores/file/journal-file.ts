@@ -22,20 +22,20 @@ import { idOfDamaged, isFileName } from './file-name.js';
  *   is one line, so a write that was cut short leaves either all of its entries or none. The line with number 1 has the
  *   session's `id`; that of a fork also says after which number its `inbox` begins.
  * - `{"snap":3,"at":812,"head":2,"of":"1c291ca3","posted":1,"items":[[1,700,780]],"state":"…"}`: a snapshot of the session
- *   at entry 3, and what reading the file up to this line comes to: the last entry, how many items were posted, and where
- *   those that wait are. Reading may begin here, if the line is `at` the place it names: otherwise another handle wrote
- *   something first. `of` is the checksum of the append it comes with: if that was cut short, other entries may have its
- *   numbers now, and the snapshot is of entries that never were.
+ *   at entry 3, and the result of reading the file up to this line: the last entry, how many items were posted, and where
+ *   those that wait are. Reading may begin here if the line is at the place `at`; otherwise another handle wrote something
+ *   first. `of` is the checksum of the append it comes with: if that was cut short, other entries may have its numbers now,
+ *   and the snapshot is of entries that never existed.
  * - `{"post":…}`: an item of the inbox; its number is the count of such lines before it, plus one.
- * - `{"post":0 …}`: the same, once somebody took it over: the item is written over, so that nothing is left on the disk of
- *   what guards took out of it. The only lines that are ever changed.
+ * - `{"post":0 …}`: the same, once a run has taken it. The item is overwritten, so that nothing that guards removed from it
+ *   is left on the disk. Only these lines are ever changed.
  * - `{"taken":5}`: the items up to number 5 are forgotten.
- * - `{"deleted":true}`: the session was deleted; whoever still has the file open learns it from this.
+ * - `{"deleted":true}`: the session was deleted; handles that still have the file open learn it from this.
  * - Each of these ends with `,"c":"1c291ca3"}`, the CRC-32 of the line up to there: a line that says something else than
  *   what was written is damaged. Lines of earlier code have none, and come before all that have one.
- * - A line that ends with a space counts for nothing; complete ones end with `}`. Every write begins by ending a line
- *   so: behind a complete line that makes a blank one, and one that was cut short is closed by it. A writer need not know
- *   whether another process died in the middle of a line since it last looked. A line that is neither is damaged.
+ * - A line that ends with a space is ignored; complete ones end with `}`. Every write begins with a space and a line break:
+ *   after a complete line that makes a blank one, and a line that was cut short is closed by it. So a writer need not know
+ *   whether another process died in the middle of a line. A line that ends otherwise is damaged.
  * - `…#torn`: how files written by earlier code close a line that was cut short.
  *
  * Handles append without a lock. The operating system puts the lines in some order, and all readers apply the same
@@ -58,7 +58,10 @@ export function appendLine(
 }
 
 export const postLine = (item: InboxItem): string => checked(`{"post":${JSON.stringify(item)}`);
-/** What a line of a post becomes, in as many bytes. A reader looks at its beginning only, so it needs no checksum. */
+/**
+ * What the line of a post becomes, in the same number of bytes. Readers only look at its beginning, so it needs no
+ * checksum.
+ */
 export const wipedLine = (bytes: number): string => `${WIPED}${' '.repeat(bytes - WIPED.length - 1)}}`;
 const WIPED = '{"post":0';
 
@@ -66,8 +69,8 @@ export const takenLine = (after: number): string => checked(`{"taken":${after}`)
 export const DELETED_LINE = checked('{"deleted":true');
 
 /**
- * A line with a snapshot, for the place `at` in the file, before the append `line` that it comes with. Nothing while taken
- * items are still to be written over.
+ * A line with a snapshot, for the place `at` in the file, before the append `line` it comes with. Undefined while
+ * taken items still have to be overwritten.
  */
 export function snapshotLine(
   { seq, state }: Snapshot,
@@ -93,10 +96,10 @@ interface SnapshotLine {
   readonly state: string;
 }
 
-/** What a line with a snapshot begins with, behind the one before it. */
+/** How a line with a snapshot begins, including the end of the line before. */
 export const SNAPSHOT_BEGINS = '\n{"snap":';
 
-/** A whole line of an object that lacks its end. */
+/** Completes the line of an object that lacks its end. */
 function checked(object: string): string {
   return `${CLOSE}${object},"c":"${crc(object)}"}\n`;
 }
@@ -105,7 +108,7 @@ function crc(bytes: string | Buffer): string {
   return crc32(bytes).toString(16).padStart(8, '0');
 }
 
-/** What the end of a line looks like that has a checksum, and how long it is. */
+/** The end of a line with a checksum, and its length. */
 const CHECKSUM = /^,"c":"([0-9a-f]{8})"\}$/;
 const CHECKSUM_LENGTH = 16;
 
@@ -122,7 +125,7 @@ export interface AppendPlace {
   readonly end: number;
 }
 
-/** What is known of a file after reading its lines so far. */
+/** What is known about a file after reading its lines so far. */
 export class JournalState {
   head = 0;
   deleted = false;
@@ -133,18 +136,18 @@ export class JournalState {
   readonly places = new Map<number, readonly [start: number, end: number]>();
   /** Where the line of the newest snapshot begins. */
   snapshotAt: number | undefined;
-  /** Where the bytes that are being taken in begin. */
+  /** The place of the bytes that are being read. */
   private base = 0;
   /** From here on every line has a checksum. */
   private checked = false;
 
   /**
-   * Takes in the complete lines of `bytes`, which go on where those before ended, and returns how many bytes they
+   * Takes in the complete lines of `bytes`, which continue where the last ones ended, and returns how many bytes they
    * are. `counts` is called for every append line that counts; `base` is their place in the file.
    */
   take(bytes: Buffer, file: string, counts?: (place: AppendPlace) => void, base = 0): number {
     this.base = base;
-    // A disk that lost power may show blocks of zeros where a line was to be. JSON text has none.
+    // After a power failure, a disk may show zeros instead of a line. JSON text has none.
     const damaged = bytes.includes(0);
     let start = 0;
     for (let end = bytes.indexOf(NEWLINE); end !== -1; start = end + 1, end = bytes.indexOf(NEWLINE, start)) {
@@ -157,8 +160,8 @@ export class JournalState {
   }
 
   /**
-   * What reading a file comes to up to the snapshot line at the beginning of `bytes`, which are from place `at` on. Nothing
-   * if it is not whole, or not where it should be. `item` reads the line of an item, or nothing if it was written over.
+   * The result of reading a file up to the snapshot line at the beginning of `bytes`, which start at `at`. Undefined
+   * if it isn't complete, or not in its place. `item` reads the line of an item; undefined if it was overwritten.
    */
   static upTo(
     bytes: Buffer,
@@ -207,7 +210,7 @@ export class JournalState {
     const append = /^\{"seq":(\d+),"n":(\d+),"w":"([a-z0-9]+)"/.exec(beginning);
     if (append !== null) {
       const [seq, count] = [Number(append[1]), Number(append[2])];
-      // Not the next number: the line of a handle that came second. A number beyond the next one cannot come about.
+      // Not the next number: the line of a handle that came second. A number beyond the next one is impossible.
       if (seq <= this.head) return;
       if (seq > this.head + 1) throw corrupt(file, `entry ${seq} follows entry ${this.head}`);
       if (seq === 1) this.shiftInbox(bytes, start, end, file);
@@ -232,7 +235,7 @@ export class JournalState {
     }
   }
 
-  /** A fork begins with the inbox numbers of its source used up; what was posted to it before moves up. */
+  /** In a fork, the inbox numbers of its source are used up: items that were posted to it earlier move up. */
   private shiftInbox(bytes: Buffer, start: number, end: number, file: string): void {
     const { inbox = 0 } = parse(bytes, start, end, file) as { inbox?: number };
     if (inbox === 0) return;
@@ -262,7 +265,7 @@ export function entriesOf(
   return entries;
 }
 
-/** The snapshot in the line that `bytes` begin with, unless it is of entries that were never written. */
+/** The snapshot in the first line of `bytes`, unless its entries were never written. */
 export function snapshotIn(bytes: Buffer, file: string): Snapshot | undefined {
   const { snap, head, of, state } = parse(bytes, 0, bytes.indexOf(NEWLINE), file) as SnapshotLine;
   return snap <= head || checksumOf(bytes, head + 1) === of ? { seq: snap, state } : undefined;
@@ -280,9 +283,9 @@ function checksumOf(bytes: Buffer, seq: number): string | undefined {
 }
 
 /**
- * What `list` says about a file; nothing for one that has only an inbox. Damage is for those who open the session: one
- * such file does not hide the others, nor is it hidden. It is listed with what can be read of it, and as changed at
- * `changedAt` where its entries do not tell.
+ * What `list` says about a file; undefined if it has only an inbox. Damage is reported when the session is opened. A
+ * damaged file hides neither others nor itself: it is listed with what can be read of it, changed at `changedAt` if
+ * its entries don't say.
  */
 export function infoOf(bytes: Buffer, file: string, changedAt: number): SessionInfo | undefined {
   let first: AppendLine | undefined;
@@ -315,7 +318,7 @@ const NEWLINE = 10;
 const SPACE = 32;
 const BRACE = 125;
 
-/** Whether a line counts for nothing. An editor may have taken the space off a blank one. */
+/** Is the line ignored? An editor may have removed the space of a blank one. */
 function closed(bytes: Buffer, start: number, end: number): boolean {
   const last = bytes[end - 1];
   if (start === end || last === SPACE) return true;
@@ -324,7 +327,7 @@ function closed(bytes: Buffer, start: number, end: number): boolean {
 
 function parseAppend(bytes: Buffer, { seq, count, start, end }: AppendPlace, file: string): AppendLine {
   const line = parse(bytes, start, end, file) as AppendLine;
-  // Entries that were taken out of a line by hand must not be missing unnoticed.
+  // Entries that somebody removed from a line by hand must not go unnoticed.
   if (countIn(line) !== count)
     throw corrupt(file, `the line of entry ${seq} does not have the ${count} entries it should`);
   return line;

@@ -1,4 +1,4 @@
-/** One session's file, open or at rest, and how far it has been read. */
+/** The file of one session, open or closed, and how far it has been read. */
 
 import fs from 'node:fs';
 import { AlliumError, type Entry, type Snapshot } from '../../index.js';
@@ -15,7 +15,7 @@ import {
 
 export class SessionFile {
   state = new JournalState();
-  /** So many bytes are taken into `state`. Up to `#end` there may be the beginning of a line that was cut short. */
+  /** How many bytes are in `state`. Up to `#end` there may be the beginning of a line that was cut short. */
   #size = 0;
   #end = 0;
   #fd: number | undefined;
@@ -23,14 +23,14 @@ export class SessionFile {
 
   constructor(
     readonly path: string,
-    /** Called whenever the file is opened, so that the owner can put others to rest. */
+    /** Called whenever the file is opened, so that the owner can close others. */
     private readonly opened: (file: SessionFile) => void,
   ) {}
 
   /**
-   * Appends a line. True if the file then ended with it and nobody had written since the last look; with `accept` the
-   * line counts as read then. Otherwise `refresh` tells what happened. The file has to be awake: after a rest it may be
-   * another one, and has to be read before it is written to.
+   * Appends a line. True if the file then ended with it and nobody had written since the last look; with `accept`,
+   * the line counts as read then. Otherwise `refresh` finds out what happened. The file has to be open: after it was
+   * closed it may be another one, and has to be read first.
    */
   append(line: string, accept = true): boolean {
     const fd = this.#fd!;
@@ -44,8 +44,8 @@ export class SessionFile {
         },
       );
     }
-    // Looking for one byte behind the end tells whether the end is where it should be, and costs half as much as
-    // asking for the size.
+    // Reading one byte beyond the end shows whether the end is where it should be, and costs half as much as asking
+    // for the size.
     if (!accept || fs.readSync(fd, ONE, 0, 1, this.#end + written) !== 0) return false;
     this.#size = this.#end += written;
     return true;
@@ -59,7 +59,10 @@ export class SessionFile {
     }
   }
 
-  /** Takes in what others wrote. With `writer`: whether the append of that handle at `seq` is among it and counts. */
+  /**
+   * Takes in what others wrote. With `writer`: does that include the append of this handle at `seq`, and does it
+   * count?
+   */
   refresh(writer?: string, seq?: number): boolean {
     if (this.#fd === undefined) this.wake(false);
     const fd = this.#fd;
@@ -74,7 +77,7 @@ export class SessionFile {
       const bytes = this.#bytes(fd, this.#size, end);
       this.#size += this.state.take(bytes, this.path, noted, this.#size);
     } catch (error) {
-      // A damaged file is read from its beginning next time: somebody may have repaired it.
+      // A damaged file is read from the beginning next time: somebody may have repaired it.
       this.#reset();
       throw error;
     }
@@ -82,13 +85,13 @@ export class SessionFile {
     return found;
   }
 
-  /** Begins to read a long file at its newest snapshot, if it has one. */
+  /** Begins reading a long file at its newest snapshot, if it has one. */
   #begin(fd: number, end: number): void {
     const item = (start: number, stop: number): Buffer => this.#bytes(fd, start, stop);
     for (let to = end; to > 0; ) {
       const from = Math.max(0, to - LONG);
       const at = this.#bytes(fd, from, to).lastIndexOf(SNAPSHOT_BEGINS);
-      // What is looked for may lie across the border.
+      // The text we look for may lie across the border.
       if (at < 0) to = from === 0 ? 0 : from + SNAPSHOT_BEGINS.length;
       else {
         const start = from + at + 1;
@@ -125,7 +128,7 @@ export class SessionFile {
     return tail && snapshotIn(tail.bytes, this.path);
   }
 
-  /** What there is from the newest snapshot on, and the state that it begins with. */
+  /** The bytes from the newest snapshot on, and the state that they begin with. */
   #tail(): { readonly bytes: Buffer; readonly state: JournalState } | undefined {
     const { snapshotAt } = this.state;
     if (snapshotAt === undefined) return undefined;
@@ -144,13 +147,13 @@ export class SessionFile {
     fs.fdatasyncSync(this.#fd!);
   }
 
-  /** Writes over the lines of items that were taken over: what guards took out of them is not to stay on the disk. */
+  /** Overwrites the lines of items that were taken: what guards removed from them must not stay on the disk. */
   wipe(isTaken: (n: number) => boolean): void {
     const { state } = this;
     const waiting = new Set(state.items.map(({ n }) => n));
     const taken = [...state.places].filter(([n]) => isTaken(n) || !waiting.has(n));
     if (taken.length === 0) return;
-    // What is opened for appending cannot be written to elsewhere.
+    // A file that was opened for appending can't be written elsewhere.
     const fd = openPlain(this.path, fs.constants.O_WRONLY);
     if (fd === undefined) return;
     try {
@@ -167,13 +170,13 @@ export class SessionFile {
     state.items = state.items.filter(({ n }) => !isTaken(n));
   }
 
-  /** Gives the file descriptor back. What was read stays known, and the next use opens the file again. */
+  /** Closes the file. What was read stays known, and the next use opens the file again. */
   rest(): void {
     if (this.#fd !== undefined) fs.closeSync(this.#fd);
     this.#fd = undefined;
   }
 
-  /** Opens the file; if it does not exist and is not to be made, the session counts as deleted. */
+  /** Opens the file. If it doesn't exist and shouldn't be made, the session counts as deleted. */
   wake(make: boolean): void {
     const { O_RDWR, O_APPEND, O_CREAT } = fs.constants;
     const fd = openPlain(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0));
@@ -184,8 +187,8 @@ export class SessionFile {
     this.#fd = fd;
     this.opened(this);
     const { ino, birthtimeMs, size } = fs.fstatSync(fd);
-    // Another file under the same name: the session was deleted and made again while this one rested. File systems
-    // give a freed inode number to the next file, so the number alone says nothing.
+    // Another file of the same name: the session was deleted and made again meanwhile. File systems give a freed
+    // inode number to the next file, so the number alone says nothing.
     const identity = `${ino} ${birthtimeMs}`;
     if (this.#identity === identity && size >= this.#end) return;
     this.#reset();
@@ -215,8 +218,8 @@ const ONE = Buffer.alloc(1);
 const LONG = 65_536;
 
 /**
- * Opens a file of the store, or nothing if it is not there. A link that somebody put in its place is not followed: it may
- * lead to any file of the user. Nor is anything else opened that is no plain file: a pipe would wait for ever.
+ * Opens a file of the store; undefined if it doesn't exist. A link in its place is not followed, because it may lead
+ * to any file of the user. Nothing else but a plain file is opened either: a pipe would block forever.
  */
 export function openPlain(file: string, flags: number): number | undefined {
   // Windows has neither flag.

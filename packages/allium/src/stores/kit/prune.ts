@@ -5,17 +5,17 @@ import { checkKeys, invalidOption } from '../../kit/index.js';
 import { parentOf } from '../../kit/stores.js';
 
 export interface PruneOptions {
-  /** Sessions last used before this time go (milliseconds since the epoch). */
+  /** Sessions last used before this time are deleted (milliseconds since the epoch). */
   readonly before: number;
   /** Only sessions of this tenant. @default all */
   readonly tenant?: string;
-  /** Also those with a run that waits or broke off, which could be resumed. @default false */
+  /** Also those with a run that waits or broke off, which could still be resumed. @default false */
   readonly open?: boolean;
 }
 
 /**
- * Finds the sessions to delete, newest first. Sessions of sub-agents go with the session they belong to, so only those whose
- * session is gone are found.
+ * Finds the sessions to delete, newest first. Sessions of sub-agents are deleted with the session they belong to, so
+ * they are only found if that one is gone.
  */
 export async function* prunable(store: Store, options: PruneOptions): AsyncGenerator<SessionInfo> {
   checkKeys('prunable()', options, ['before', 'tenant', 'open']);
@@ -46,7 +46,7 @@ export async function pruneSession(store: Store, { sessionId, seq }: SessionInfo
 async function isAlone(store: Store, sessionId: string): Promise<boolean> {
   const parent = parentOf(sessionId);
   if (parent === undefined) return true;
-  // It may have gone with its parent since the list was read.
+  // It may have been deleted with its parent since the list was read.
   return (await store.head(parent)) === 0 && (await store.head(sessionId)) > 0;
 }
 

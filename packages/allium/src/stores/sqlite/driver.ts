@@ -24,16 +24,16 @@ export interface SqliteStatement {
 type Constructor = new (path: string) => SqliteDatabase;
 
 /**
- * Opens the database in a file, made with its folder where there is none, and hands it to `use`; closes it should that
- * fail. SQLite looks into a file only when it is asked something, so `use` begins by asking.
+ * Opens the database in a file, which is made with its folder if it doesn't exist, and passes it to `use`; closes it
+ * if that fails. SQLite only looks into a file when it is asked something, so `use` begins by asking.
  */
 export function openFile<T>(file: string, who: string, use: (database: SqliteDatabase) => T): T {
   let opened: SqliteDatabase | undefined;
   try {
     if (file !== ':memory:') {
       makeFolder(fs, path.dirname, path.dirname(file));
-      // Node says why a file cannot be opened, SQLite does not. And what Node makes, others cannot read,
-      // nor what SQLite puts beside it (-wal, -shm) with the same mode.
+      // Node says why a file can't be opened; SQLite doesn't. And others can't read a file that Node made, nor those
+      // that SQLite puts beside it with the same mode (-wal, -shm).
       fs.closeSync(fs.openSync(file, 'a', 0o600));
     }
     opened = openDatabase(file, undefined, undefined, who);
@@ -44,7 +44,7 @@ export function openFile<T>(file: string, who: string, use: (database: SqliteDat
   }
 }
 
-/** `who` needs it, for the error when there is none. The other parameters are where to look, for tests. */
+/** `who`: who needs it, for the error. The other parameters say where to look, for tests. */
 export function openDatabase(
   path: string,
   findBuiltIn: () => Constructor | undefined = builtIn,
@@ -55,8 +55,8 @@ export function openDatabase(
 }
 
 function builtIn(): Constructor | undefined {
-  // Node still calls the module experimental and would say so on stderr of every program that uses this store. The
-  // few calls used here have not changed since it came, and the tests run on every supported version.
+  // Node still calls the module experimental and would say so on stderr in every program that uses this store. The
+  // few calls used here have not changed since it was added, and the tests run on every supported version.
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {
@@ -80,9 +80,9 @@ function libsql(load: (name: string) => unknown, who: string): Constructor {
 }
 
 /**
- * To find out whether this is glibc, the loader of `libsql` has Node write a whole diagnostic report, which takes as long
- * as the rest of loading it. Where `ldd` says so it gets that answer at once, and would come to it anyway: it reads the
- * same file afterwards. Elsewhere it finds out for itself.
+ * To find out whether this is glibc, the loader of `libsql` makes Node write a whole diagnostic report, which takes
+ * as long as the rest of loading it. If `ldd` says so, the loader gets that answer at once. It would come to the same
+ * answer: it reads that file next. Otherwise it finds out for itself.
  */
 function withoutReport<T>(load: () => T): T {
   const { report } = process;
@@ -105,14 +105,14 @@ function hasGlibc(): boolean {
   }
 }
 
-/** What `libsql` really takes: values one by one, which it puts into a list, or the list. */
+/** What `libsql` really takes: values one by one, which it puts into a list, or a list. */
 interface ListStatement {
   run(values: readonly SqliteValue[]): { readonly changes: number | bigint };
   get(values: readonly SqliteValue[]): unknown;
   all(values: readonly SqliteValue[]): unknown[];
 }
 
-/** Hands values over as the list that they are: a tenth less for every append. */
+/** Passes values as a list, which makes every append a tenth faster. */
 function withLists(Libsql: Constructor): Constructor {
   return class extends Libsql {
     override prepare(sql: string): SqliteStatement {

@@ -74,13 +74,13 @@ export function sqliteStore(options: SqliteStoreOptions): SyncStore {
   });
 }
 
-/** What this handle believes about a session. If it has become wrong, the insert finds out. */
+/** What this handle assumes about a session. If it has become wrong, the insert finds out. */
 interface Known {
   readonly key: number;
   head: number;
   /** The number of the first entry of the last append. */
   last: number;
-  /** Whether a run has started, which decided the tenant. */
+  /** Has a run started, which decides the tenant? */
   started: boolean;
 }
 
@@ -101,18 +101,18 @@ class SqliteStore implements SyncStore {
     this.#database = database;
     this.#owned = owned;
     this.#busyTimeoutMs = busyTimeoutMs;
-    // What is deleted is written over with zeros.
+    // Deleted data is overwritten with zeros.
     database.exec('PRAGMA secure_delete = ON');
     this.#transaction(() => makeTables(database));
     this.#scrub();
-    // Nothing is inserted if the place was taken meanwhile, or if the append before it is gone with its session: the
-    // count is then NULL, which the column refuses.
+    // Inserts nothing if the place was taken meanwhile, or if the append before it was deleted with its session: then
+    // the count is NULL, which the column refuses.
     this.#insert = database.prepare(`
       INSERT OR IGNORE INTO allium_appends VALUES (
         (?1 << 32) | ?2, (SELECT ?3 FROM allium_appends WHERE id = (?1 << 32) | ?6), ?4, ?5)`);
     this.#insertFirst = database.prepare('INSERT INTO allium_appends VALUES ((?1 << 32) | ?2, ?3, ?4, ?5)');
-    // Finds nothing where nothing was posted, which is what it finds nearly always and what costs the least. Keys are
-    // never used twice: while there is one, it belongs to the same session.
+    // Finds nothing if nothing was posted, which is nearly always the case and costs the least. Keys are never
+    // reused, so an existing one belongs to the same session.
     this.#maybePosted = database.prepare(`
       SELECT 1 WHERE EXISTS (SELECT 1 FROM allium_inbox WHERE id > ?1 << 32 AND id < (?1 + 1) << 32)
         OR NOT EXISTS (SELECT 1 FROM allium_sessions WHERE key = ?1)`);
@@ -135,7 +135,7 @@ class SqliteStore implements SyncStore {
     }
     const { changes } = this.#insertRow(known, entries);
     if (Number(changes) !== 1) {
-      // Another handle appended, or deleted the session and made it again: what is known has to be found out anew.
+      // Another handle appended, or deleted the session and made it again: start over.
       this.#known.delete(sessionId);
       return this.#appendSlowly(sessionId, expectedSeq, entries);
     }
@@ -145,7 +145,7 @@ class SqliteStore implements SyncStore {
     return known.head;
   }
 
-  /** Items of the inbox that these entries take over are removed, from the disk as well. */
+  /** Removes the inbox items that these entries take, from the disk as well. */
   #forgetTaken(key: number, entries: readonly NewEntry[]): void {
     const taken = takenBy(entries);
     if (!taken) return;
@@ -160,8 +160,9 @@ class SqliteStore implements SyncStore {
   }
 
   /**
-   * What was deleted is written over in the database, but still stands in its log until that is emptied. Not while others
-   * read from the log: then it is tried again with the next removal, and when the store is opened or closed.
+   * Deleted data is overwritten in the database, but is still in the log until that is emptied. That can't be done
+   * while others read from the log: then it is tried again with the next removal, and when the store is opened or
+   * closed.
    */
   #scrub(): void {
     if (!this.#owned) return;
@@ -169,7 +170,7 @@ class SqliteStore implements SyncStore {
     try {
       this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } catch {
-      // Somebody else is at it.
+      // Somebody else is doing it.
     } finally {
       this.#database.exec(`PRAGMA busy_timeout = ${this.#busyTimeoutMs}`);
     }
@@ -212,7 +213,7 @@ class SqliteStore implements SyncStore {
     return session === undefined ? [] : this.#entries(sessionId, session.key, fromSeq);
   }
 
-  /** Not while others have deleted the session since. */
+  /** Not if others have deleted the session since. */
   #keep(sessionId: string, { seq, state }: Snapshot): void {
     const key = this.#known.get(sessionId)?.key;
     if (key !== undefined)
@@ -295,8 +296,8 @@ class SqliteStore implements SyncStore {
         entries.map(({ seq: _, ...entry }) => entry),
       );
 
-      // The inbox goes on counting where that of the source stands, since the copied journal says how far it was
-      // taken; what was posted before moves up. By way of negative numbers, for two rows never to meet.
+      // The inbox continues counting where that of the source is, since the copied journal says how far it was taken.
+      // Items that were posted before move up, by way of negative numbers, so that two rows never collide.
       const { posted } = this.#all<{ posted: number }>(
         'SELECT posted FROM allium_sessions WHERE key = ?',
         source!.key,
@@ -399,7 +400,7 @@ class SqliteStore implements SyncStore {
   }
 
   #entries(sessionId: string, key: number, fromSeq: number): Entry[] {
-    // The first wanted entry may stand in the middle of an append.
+    // The first wanted entry may be in the middle of an append.
     const rows = this.#all<{ seq: number; entries: string }>(
       `SELECT id & ${LOWER} AS seq, entries FROM allium_appends
        WHERE id < (?1 + 1) << 32 AND id >= coalesce(

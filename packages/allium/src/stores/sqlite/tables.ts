@@ -3,10 +3,11 @@ import { AlliumError } from '../../index.js';
 import type { SqliteDatabase } from './driver.js';
 
 /**
- * One row per append: number of the session in the upper half of `id`, number of its first entry in the lower. So an
- * append touches one page, at the end of its session, and two appends at the same place are the same row, of which
- * the database lets only one in. What `list` needs about the last append is looked up there, not kept up to date.
- * Snapshots came later: processes of earlier releases neither write nor read them, and delete them by the trigger.
+ * One row per append: the number of the session in the upper half of `id`, the number of its first entry in the
+ * lower. So an append touches one page, at the end of its session, and two appends at the same place are the same
+ * row, of which the database accepts only one. What `list` needs about the last append is looked up there, not kept
+ * up to date. Snapshots were added later: processes of earlier releases neither write nor read them, and the trigger
+ * deletes them.
  */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS allium_meta (version INTEGER NOT NULL);
