@@ -75,7 +75,7 @@ function flawOfVerdicts(given: unknown, content: ModelResponse['content']): stri
 function flawOfTool({ outcome, updates = [] }: ToolEntry): string | undefined {
   const isContent = (content: unknown) => typeof content === 'string' || isToolContent(content);
   if (!Array.isArray(updates) || !updates.every((update) => isContent(update?.content)))
-    return `has \`updates\` that is not a list of content: ${describeValue(updates)}`;
+    return `has \`updates\` that are not a list of content: ${describeValue(updates)}`;
   const flaw = flawOfEnd('outcome', outcome, ['result', 'error', 'stop', 'suspend']);
   if (flaw || !('result' in outcome)) return flaw;
   try {

@@ -617,7 +617,7 @@ describe('from', () => {
       { outcome: { suspend: 'Sure?' } },
       '`outcome.suspend` that is not an object: "Sure?".',
     ],
-    ['progress that is none', { updates: [{ text: 'x' }] }, '`updates` that are no list of content'],
+    ['progress that is none', { updates: [{ text: 'x' }] }, '`updates` that are not a list of content'],
   ])('a tool call edited to %s is refused with line and field', async (_, fields, message) => {
     expect(await complaint('tool', (entry) => ({ ...entry, ...fields }))).toContain(message);
   });
