@@ -4,6 +4,7 @@ import { stopOf } from '../context/stop-checks.js';
 import { judgeUpdate } from '../guards/content-guards.js';
 import { toldError } from '../guards/guards.js';
 import { isTellable, toldStop } from '../guards/told-beside.js';
+import type { OpenBatch } from '../journal/journaled-run.js';
 import { messageOf } from '../lib/errors.js';
 import { freezeMessage, type ToolMessage, textOf } from '../messages/messages.js';
 import { errorResult, type ToolResult } from '../messages/tool-result.js';
@@ -13,7 +14,8 @@ import { type Awaitable, ENTRY_VERSION, type PendingRequest } from '../protocol/
 import { inDoubtPolicy } from '../protocol/tool.js';
 import { endChildren } from './end-children.js';
 import type { Call, CallBatch } from './tool-call.js';
-import { isInDoubt, mayHaveBegun, withoutResult } from './unanswered.js';
+import type { ToolsRun } from './tools-run.js';
+import { isInDoubt, mayHaveBegun, type Unanswered, withoutResult } from './unanswered.js';
 
 /** Reports that a call begins, once. */
 export function tellStart(call: Call): void {
@@ -157,6 +159,28 @@ function tellEnd(call: Call, message: ToolMessage): void {
   if (!run.watched) return;
   const error = message.isError && failure && isTellable(failure.error, call.ctx) ? failure : undefined;
   run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, message, ...error });
+}
+
+/**
+ * Reports calls that were answered together with the end of the run, after their turn had ended. Those that somebody was
+ * asked about have begun.
+ */
+export function tellUnanswered(
+  run: ToolsRun,
+  { calls, asked, message }: OpenBatch,
+  entries: readonly Unanswered[],
+): void {
+  const { runId, sessionId, watched, turn } = run;
+  if (!watched || entries.length === 0) return;
+  const toolResults = entries.map((entry) => entry.message);
+  run.emit({ type: 'turn_start', runId, sessionId, turn });
+  for (const result of toolResults) {
+    const toolCall = calls.find(({ id }) => id === result.toolCallId)!;
+    if (!asked.includes(toolCall.id))
+      run.emit({ type: 'tool_execution_start', runId, sessionId, messageId: message.id, toolCall });
+    run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, message: result });
+  }
+  run.emit({ type: 'turn_end', runId, sessionId, turn, message, toolResults });
 }
 
 /** Answers every call that has no result with the reason why it gets no other. */

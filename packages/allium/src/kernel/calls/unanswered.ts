@@ -1,8 +1,7 @@
 /** What the history says about calls that never get a result of their own. */
 import type { OpenRun } from '../journal/journaled-run.js';
-import { deepFreeze, type Message, textOf } from '../messages/messages.js';
+import { deepFreeze, type Message, type ToolMessage, textOf } from '../messages/messages.js';
 import { errorResult, type ToolResult } from '../messages/tool-result.js';
-import type { EntryBody } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 
 /** What decides whether calls of an agent may have begun. */
@@ -75,18 +74,25 @@ export function mayHaveBegun(
   return !open.stop && results.indexOf(undefined) === index;
 }
 
+/** The result of a call that gets no other. */
+export interface Unanswered {
+  readonly type: 'tool_finished';
+  readonly runId: string;
+  readonly message: ToolMessage;
+}
+
 /** A result for every open call of a run, with the reason why it will get no other. */
 export function unanswered(
   open: OpenRun,
   why: string,
   tools: readonly Tool[] = [],
   agent?: Executor,
-): EntryBody[] {
+): Unanswered[] {
   const { runId, batch, count } = open;
   if (!batch) return [];
   return [...batch.calls.entries()]
     .filter(([index]) => !batch.results[index])
-    .map(([index, { id, name }]): EntryBody => {
+    .map(([index, { id, name }]): Unanswered => {
       const { content, isError } = batch.started.includes(id)
         ? inDoubt(name)
         : errorResult(withoutResult(why, mayHaveBegun(open, index, tools, agent)));

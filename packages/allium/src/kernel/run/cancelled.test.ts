@@ -8,15 +8,22 @@ import {
   type AgentOptions,
   type Middleware,
   memoryStore,
+  runResult,
   type Session,
   type Store,
   tool,
 } from 'allium';
 import { fileStore } from 'allium/stores/file';
-import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { deferred, expectValidHistory, storeWith, transcript } from '../../../../../test/run-checks.js';
+import {
+  deferred,
+  expectBalanced,
+  expectValidHistory,
+  storeWith,
+  transcript,
+} from '../../../../../test/run-checks.js';
 
 type Script = Parameters<typeof scriptedModel>[0];
 
@@ -167,6 +174,56 @@ describe('a suspended run that is cancelled', () => {
     const dead = storeWith(store, { append });
     await expect(agent([], { store: dead }).session('s').abort()).resolves.toBeUndefined();
     await expect(session().resume()).rejects.toMatchObject({ code: 'ABORTED' });
+  });
+});
+
+describe('a run that is aborted while it is about to wait', () => {
+  const asks: Middleware = { name: 'asks', suspends: true, beforeToolCall: () => ({ ask: { title: '?' } }) };
+  const places: [string, Middleware[], string[]][] = [
+    ['a hook asks', [asks], ['pay', 'pay']],
+    ['a tool asks', [], ['asks', 'pay']],
+    ['both ask', [asks], ['asks', 'pay']],
+  ];
+  const events = ['tool_execution_start', 'tool_execution_waiting', 'turn_end'] as const;
+  for (const [what, middleware, names] of places) {
+    for (const type of events) {
+      it(`at ${type}, where ${what}, tells how each call ended`, async () => {
+        const abort = new AbortController();
+        const { agent } = world();
+        const session = agent([calls(...names)], { middleware }).session('s');
+        const seen: AgentEvent[] = [];
+        const read = async (): Promise<void> => {
+          for await (const event of session.stream('go', { signal: abort.signal })) {
+            seen.push(event);
+            if (event.type === type) abort.abort();
+          }
+        };
+        await expect(read()).rejects.toMatchObject({ code: 'ABORTED' });
+        expectBalanced(seen);
+        const history = await session.messages();
+        expectValidHistory(history);
+        const ends = seen.flatMap((event) => (event.type === 'tool_execution_end' ? [event.message] : []));
+        // In the order in which they ended.
+        const inOrder = ends.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+        expect(inOrder).toEqual(history.slice(2));
+      });
+    }
+  }
+
+  it('tells it too if a run layer makes something else of the waiting', async () => {
+    const { agent } = world();
+    const answers: Middleware = {
+      name: 'answers',
+      wrapRun: async (ctx, next) => {
+        const { status } = await next();
+        return runResult(ctx, `It was ${status}.`);
+      },
+    };
+    const session = agent([calls('pay', 'pay')], { middleware: [answers, asks] }).session('s');
+    const { events: seen, result } = await collect(session.stream('go'));
+    expect(result).toMatchObject({ status: 'done', text: 'It was suspended.' });
+    expectBalanced(seen);
+    expectValidHistory(await session.messages());
   });
 });
 

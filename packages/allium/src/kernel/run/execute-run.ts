@@ -3,6 +3,7 @@
  */
 
 import { endChildren, waiting } from '../calls/end-children.js';
+import { tellUnanswered } from '../calls/tool-results.js';
 import { unanswered } from '../calls/unanswered.js';
 import { RunContext } from '../context/context.js';
 import { outOfTime } from '../context/stop-checks.js';
@@ -22,6 +23,7 @@ import {
   sessionConflict,
 } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
+import { NOTHING } from '../messages/messages.js';
 import { NONE_DECLARED } from '../plan/run-options.js';
 import type { RunResult } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
@@ -203,15 +205,17 @@ async function writeRest(run: Run, ended: Ended, due: Due | undefined, stays: bo
   const { runId, sessionId, plan, agent } = run;
   const { from, batch } = run.open;
   const end: EntryDraft[] = [];
+  const results = stays ? NOTHING : unanswered(run.open, whyNot(run, ended.result), plan.tools, agent);
   if (!stays) {
     await endChildren(run, sessionId, waiting(run.open) ?? run.children.givenUp);
-    end.push(...unanswered(run.open, whyNot(run, ended.result), plan.tools, agent), endOfRun(run, ended));
+    end.push(...results, endOfRun(run, ended));
   } else if (run.limits.timeoutMs !== undefined) end.push(run.active());
   const posted = stays ? leaveAnswers(run, due) : due?.entries;
   if (posted?.length || end.length > 0 || run.hasUnwritten || run.trace?.hasRest) {
     const wait = run.append(posted ? [...posted, ...end] : end, 'end');
     if (wait) await wait;
   } else if (ended.result.status === 'suspended') await checkHead(run);
+  if (batch) tellUnanswered(run, batch, results);
   const last =
     batch || run.posted.length > 0 ? { ...ended, result: withLatest(run, ended.result, from, due) } : ended;
   if (last.result.status === 'suspended' && run.watched)
