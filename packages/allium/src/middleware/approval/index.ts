@@ -148,7 +148,7 @@ export function approval(options: ApprovalOptions = {}): Middleware {
  * approval({ policy: { search: 'allow', ...policyFor(pay, (ctx) => (ctx.args.amount > 100 ? ask() : 'allow')) } })
  */
 export function policyFor<Args>(
-  // biome-ignore lint/suspicious/noExplicitAny: what the schema takes has no say here, only what it makes.
+  // biome-ignore lint/suspicious/noExplicitAny: only the output type of the schema matters here.
   tool: Tool<any, Args>,
   rule: ApprovalVerdict | ApprovalRule<Args>,
 ): Readonly<Record<string, ApprovalVerdict | ApprovalRule>> {
@@ -159,7 +159,7 @@ export function policyFor<Args>(
   };
 }
 
-/** What the policy says. One that fails, or says something that is no verdict, allows nothing: a person is asked. */
+/** What the policy says. If it fails, or returns something that isn't a verdict, a person is asked. */
 async function judged(policy: ApprovalPolicy, ctx: ToolContext, name: string): Promise<VerdictObject> {
   try {
     const verdict = asObject(await judge(policy, ctx));
@@ -188,13 +188,13 @@ const ANSWERS = {
 
 type VerdictObject = Exclude<ApprovalVerdict, string> | { readonly type: 'allow' };
 
-/** Throws for what is no verdict. */
+/** Throws for anything that isn't a verdict. */
 function asObject(verdict: unknown): VerdictObject {
   const made = (typeof verdict === 'string' ? { type: verdict } : verdict) as
     | Partial<VerdictObject>
     | null
     | undefined;
-  // With anything beside it, such as a condition that nobody reads, it may not mean to allow.
+  // With another field beside it, such as a condition that nobody reads, it may not mean to allow.
   if (made?.type === 'allow' && Object.keys(made).join() === 'type') return { type: 'allow' };
   if (made?.type === 'deny' && (made.reason === undefined || typeof made.reason === 'string'))
     return { ...made, type: 'deny' };
@@ -218,13 +218,13 @@ function isVerdict(value: unknown): boolean {
   }
 }
 
-/** Details go into the journal, and to a person who may be anywhere: as JSON. */
+/** Details are journaled and shown to a person who may be anywhere, so they have to be JSON. */
 function plain(details: unknown, name: string): unknown {
   let json: string | undefined;
   try {
     json = JSON.stringify(details);
   } catch {
-    // A cycle or a bigint: told below like everything else that is not JSON.
+    // A cycle or a bigint: reported below, like everything else that isn't JSON.
   }
   if (json === undefined)
     throw new AlliumError(

@@ -1,4 +1,4 @@
-/** Where the chain of a session ends: stored with the session, so that nobody can cut lines off unnoticed. */
+/** Where the chain of a session ends. It is stored with the session, so that nobody can cut off lines unnoticed. */
 
 import type { Store } from '../../index.js';
 import { checkMethods, checkText } from '../../kit/index.js';
@@ -23,8 +23,8 @@ export interface ToolCallId {
 }
 
 /**
- * The end of the chain of a session, from its journal. Keep a copy elsewhere now and then: it also tells when
- * somebody put back an old journal together with an old log.
+ * The end of the chain of a session, from its journal. Keep a copy elsewhere now and then: it also shows if somebody
+ * restored an old journal together with an old log.
  */
 export async function auditHead(store: Store, session: string, name = 'audit-log'): Promise<AuditHead> {
   checkMethods('store', store, ['read']);
@@ -36,7 +36,7 @@ export async function auditHead(store: Store, session: string, name = 'audit-log
   return { session, seq, hash };
 }
 
-/** A fork begins a chain of its own. The calls that were logged in its source are not logged again. */
+/** A fork begins its own chain. Calls that were logged in its source are not logged again. */
 export function ownAnchor(stored: Anchor, session: string): Anchor {
   return stored.session === session ? stored : { ...stored, session, seq: 0, hash: '' };
 }

@@ -1,4 +1,4 @@
-/** The chains of lines that runs under way go on with. */
+/** The chains of lines of runs in progress. */
 
 import type { Awaitable, Context } from '../../index.js';
 import { isThenable } from '../../kit/index.js';
@@ -6,7 +6,7 @@ import type { Anchor } from './anchor.js';
 import { textOfFields } from './lines.js';
 import type { Sink } from './sinks.js';
 
-/** The chain of a session as a run of it goes on with it. */
+/** The chain of a session, as a run continues it. */
 export interface Chain {
   readonly run: string;
   readonly session: string;
@@ -15,7 +15,7 @@ export interface Chain {
   runners: number;
   /** How its lines begin, up to their number. */
   readonly head: string;
-  /** Lines of a session are written one after the other: the end of the last one, while it is under way. */
+  /** Lines of a session are written one after the other. This is the current write. */
   last: Promise<void> | undefined;
   /** Calls of the latest batch that have begun, and the id of its message. */
   batch: string;
@@ -23,12 +23,12 @@ export interface Chain {
 }
 
 /**
- * Chains by run and session: the agents that share this may have sessions of one name, and a fork goes on with the run of
- * its source. Parallel calls do not see each other's cells, so the end of a chain is kept here, too.
+ * Chains by run and session: agents that share this may have sessions of the same name, and a fork continues the run
+ * of its source. Parallel calls don't see each other's cells, so the end of a chain is kept here, too.
  */
 export class Chains {
   readonly #chains = new Map<string, Map<string, Chain>>();
-  /** The one that was asked for last: mostly a run asks several times before another one does. */
+  /** The last one asked for: usually a run asks several times before another one does. */
   #recent: Chain | undefined;
 
   of({ runId, sessionId }: Context): Chain | undefined {
@@ -60,7 +60,7 @@ export class Chains {
   }
 }
 
-/** Waits for the lines before, and for the sink: only where there is something to wait for. */
+/** Waits for the lines before it and for the sink, but only if there is something to wait for. */
 export function writeIn(chain: Chain, sink: Sink, line: string): Awaitable<void> {
   const { last } = chain;
   const done = last === undefined ? sink.write(line) : last.then(() => sink.write(line));

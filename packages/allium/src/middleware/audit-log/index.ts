@@ -89,14 +89,14 @@ export function auditLog(options: AuditLogOptions): Middleware {
     const line = sealed(body, seal);
     const next = nextAnchor(chain.anchor, line.hash, call);
     chain.anchor = next;
-    // Writes of calls side by side are committed in any order: the end that is furthest stands.
+    // Parallel calls commit in any order, so the furthest end counts.
     ctx.state.update(anchor, (stored) =>
       stored.session === next.session && stored.seq > next.seq ? stored : next,
     );
     return writeIn(chain, sink, line.text);
   }
 
-  /** Logs beside a failure, which goes on whatever happens here. */
+  /** Logs a failure. That error continues, whatever happens here. */
   async function logFailure(ctx: Context, type: AuditLine['type'], fields: Said): Promise<void> {
     try {
       await log(ctx, type, textOfFields(fields));
@@ -115,7 +115,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
     for (const { call, args, message, of } of missed) {
       const result = text(() => textOf(message));
       const fields = { turn: ctx.turn, tool: message.toolName, call, args: text(() => args) };
-      // One that was cut off may have had its effects: it was not blocked.
+      // A call that was cut off may have had effects, so it was not blocked.
       const blocked = !begun.includes(call) && !mayHaveRun(message);
       const said = textOfFields({ ...fields, blocked, isError: message.isError, result });
       await log(ctx, 'tool', said, { message: of, call });
@@ -134,7 +134,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
       chains.begin(ctx, ownAnchor(ctx.state.get(anchor), ctx.sessionId));
     },
     wrapModel(ctx, next) {
-      // A call that a middleware further out makes before or after the run belongs to no chain.
+      // A model call that an outer middleware makes before or after the run belongs to no chain.
       if (!chains.of(ctx)) return next();
       const { turn, model } = ctx;
       const messages = ctx.messages.length;
@@ -158,7 +158,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
         chain.begun = [ctx.toolCall.id];
       }
     },
-    // Fires for calls that were refused, skipped or failed, too, and sees what the guards left.
+    // Also runs for calls that were refused, skipped or failed, and sees what the guards left.
     afterToolCall(ctx) {
       return log(ctx, 'tool', finished(ctx, content), callOf(ctx));
     },
@@ -184,7 +184,7 @@ function callOf({ assistantMessage, toolCall }: ToolContext): ToolCallId {
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'restarted' } as const;
 
-/** Of an error only its kind: its message may quote what a guard has taken out elsewhere. */
+/** Only the kind of an error: its message may quote what a guard has removed elsewhere. */
 function outcomeOf(error: unknown): Said {
   const signal = controlKind(error);
   if (signal) return { outcome: SIGNALS[signal] };

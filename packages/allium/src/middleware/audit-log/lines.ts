@@ -1,4 +1,4 @@
-/** What the lines of an audit log say. Most of them are written by hand: that costs half of what JSON does. */
+/** What the lines of an audit log say. Most are written by hand, at half the cost of JSON.stringify. */
 
 import {
   type Message,
@@ -10,7 +10,7 @@ import {
 } from '../../index.js';
 import { canonicalJson } from '../../kit/index.js';
 
-/** Remembers what it made of the last thing: names are mostly those of the line before. */
+/** Remembers its last result: names are usually those of the line before. */
 export function lately<T, R>(make: (of: T) => R): (of: T) => R {
   let last: { readonly of: T; readonly made: R } | undefined;
   return (of) => {
@@ -19,7 +19,7 @@ export function lately<T, R>(make: (of: T) => R): (of: T) => R {
   };
 }
 
-// In one piece, for they are part of many lines, and every piece of a line is one more to put together.
+// As one string: they are part of many lines, and every piece of a line costs.
 const modelText = lately<string, string>(JSON.stringify);
 const toolText = lately<string, string>(JSON.stringify);
 const reasonText = lately<string, string>(JSON.stringify);
@@ -29,7 +29,7 @@ export function textOfFields(fields: Readonly<Record<string, unknown>>): string 
   return JSON.stringify(fields).slice(1, -1);
 }
 
-/** Of a model call that was answered. */
+/** For a model call that was answered. */
 export function answered(
   turn: number,
   model: string,
@@ -60,13 +60,13 @@ function callsText({ content: parts }: ModelResponse, content: boolean): string 
 
 function usageText(usage: Usage): string {
   const { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens } = usage;
-  // Infinity and the like are no JSON; then it is made the slow way. So it is for what a layer left out.
+  // Infinity and the like aren't JSON, and a layer may have left something out: then it is made the slow way.
   if (!Number.isFinite(inputTokens + outputTokens + cacheRead + cacheWrite + totalTokens))
     return JSON.stringify(usage);
   return `{"inputTokens":${inputTokens},"outputTokens":${outputTokens},"cacheRead":${cacheRead},"cacheWrite":${cacheWrite},"totalTokens":${totalTokens}}`;
 }
 
-/** Of a tool call that has its result, whoever made that. */
+/** For a tool call that has a result, wherever that came from. */
 export function finished(ctx: ToolContext, content: boolean): string {
   const { toolCall, blocked, rawArgs } = ctx;
   const { isError } = ctx.result!;
@@ -79,7 +79,7 @@ export function finished(ctx: ToolContext, content: boolean): string {
   return content ? `${said},"result":${canonicalJson(textOf(ctx.result!))}` : said;
 }
 
-/** Of a run that has ended. `input` is what people said in it; `outcome` tells what an error comes to. */
+/** For a run that has ended. `input`: what people said in it. `outcome`: describes an error. */
 export function ended(
   ctx: Pick<RunContext, 'agent' | 'tenant' | 'usage' | 'result' | 'error'>,
   input: readonly Message[],

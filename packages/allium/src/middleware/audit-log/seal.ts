@@ -63,13 +63,13 @@ const ROOM = 8192;
 export function sealed(body: string, seal: Seal): { readonly text: string; readonly hash: string } {
   const made = seal(body);
   const end = `,"hash":"${made}"}`;
-  // Sealing has made one piece of the body. Lines are kept, and many pieces would be many objects to keep.
+  // Sealing has flattened the body into one string. Lines are kept, and many pieces would be many objects.
   return { text: body.slice(0, -1) + end, hash: made };
 }
 
 const WRITTEN = /^(.*),"hash":"([0-9a-f]{64})"}$/s;
 
-/** A written line taken apart; undefined when it is no such line at all. */
+/** Parses a written line; undefined if it isn't one. */
 export function opened(
   text: string,
 ): { readonly body: string; readonly hash: string; readonly line: AuditLine } | undefined {

@@ -1,4 +1,4 @@
-/** What the history of a run holds that no hook was asked about. */
+/** Finds what is in the history of a run but passed no hook. */
 
 import {
   isSyntheticMessage,
@@ -9,13 +9,13 @@ import {
 } from '../../index.js';
 import { type Anchor, NO_CALLS } from './anchor.js';
 
-/** What people said in the run, oldest first. A long session is not looked through for it. */
+/** What people said in the run, oldest first. Doesn't search a whole long session. */
 export function saidIn({ history, runId }: RunContext): readonly Message[] {
   const mine = `${runId}.`;
   const said: Message[] = [];
   for (let i = history.length - 1; i >= 0; i--) {
     const message = history[i]!;
-    // Most messages are the model's and its tools'; of those nobody wants to know whose they are.
+    // Most messages are from the model and its tools, so check the role first.
     if (message.role !== 'user') continue;
     if (!message.id.startsWith(mine)) break;
     if (!isSyntheticMessage(message)) said.push(message);
@@ -31,14 +31,14 @@ export interface Unlogged {
   readonly of: string;
 }
 
-/** Results of the last batch that no hook was asked about: a stop or an abort answered them. */
+/** Results of the last batch that passed no hook: a stop or an abort made them. */
 export function unlogged(ctx: RunContext, { message: latest, calls }: Anchor): readonly Unlogged[] {
   const { history } = ctx;
   const at = history.findLastIndex(
     (message) => message.role === 'assistant' && message.content.some(isToolCall),
   );
   const batch = history[at];
-  // Batches of earlier runs are none of this one's business.
+  // Batches of earlier runs don't belong to this one.
   if (batch?.role !== 'assistant' || !batch.id.startsWith(`${ctx.runId}.`)) return [];
   const all = toolCallsOf(batch);
   const done = batch.id === latest ? calls : NO_CALLS;

@@ -21,7 +21,7 @@ export interface AuditReport {
   readonly unanchored: number;
 }
 
-/** A line of the session that is sealed as it should be. */
+/** A line of the session with a correct seal. */
 interface Whole {
   readonly seq: number;
   readonly hash: string;
@@ -84,7 +84,7 @@ function read(log: string | Iterable<string>, { session }: AuditHead, key: Audit
       whole.set(seq!, same);
       continue;
     }
-    // Whoever writes with another key into the same log is not this session's business.
+    // A line that somebody else wrote into the same log with another key.
     if (found && typeof of === 'string' && of !== session) continue;
     if (Number.isInteger(seq)) edited.add(seq!);
     problems.push({ kind: 'edited', ...(Number.isInteger(seq) && { seq: seq! }), line: at });

@@ -24,23 +24,23 @@ export interface BudgetMap {
 
 /** What is spent and set aside of one budget. */
 export interface Account {
-  /** What the kernel has counted and nobody has booked yet. */
+  /** What the kernel has counted and is not booked yet. */
   readonly unbooked: MeteredUsage[];
-  /** Of the call before: a model further in whose price nobody knows is taken to cost the same. */
+  /** The price of the call before. A model further in whose price is unknown is assumed to cost the same. */
   lastPrice: Price | undefined;
-  /** Adds, and returns what is spent and set aside together. */
+  /** Adds, and returns the total of what is spent and set aside. */
   add(amount: Amount): Awaitable<Amount>;
-  /** A call begins, one more of those side by side. */
+  /** A call begins, beside those in progress. */
   enter(): SideBySide;
-  /** It is over. */
+  /** The call is over. */
   leave(): void;
-  /** Does what is to be booked after a call that nobody of ours waits for, which is over. */
+  /** Books after a call that is over and that nobody here waits for. */
   later(book: () => Awaitable<unknown>, failed: (problem: unknown) => void): void;
   /** Settles when all of that is done. */
   readonly settled: Promise<unknown> | undefined;
 }
 
-/** What two kinds of accounts have in common. */
+/** What both kinds of accounts share. */
 abstract class Booking {
   settled: Promise<unknown> | undefined = undefined;
 
@@ -59,14 +59,14 @@ abstract class Booking {
   }
 }
 
-/** The calls of this process that are under way on an account. */
+/** The calls of this process in progress on an account. */
 export interface SideBySide {
   calls: number;
-  /** What they ask a store for that has not answered yet: nobody finds it there so far. */
+  /** What they have asked a store for that hasn't answered yet, so nobody finds it there. */
   asked: Amount;
 }
 
-/** The account of a run or session while a run is under way. Sub-agents draw on the one of their root. */
+/** The account of a run or session while a run is in progress. Sub-agents use the account of their root. */
 export class RunAccount extends Booking implements Account {
   readonly unbooked: MeteredUsage[] = [];
   lastPrice: Price | undefined;
@@ -80,7 +80,7 @@ export class RunAccount extends Booking implements Account {
     private readonly base: Amount,
     /** Booked in it. */
     private own: Amount,
-    /** What the kernel has counted for the run, what is not booked yet included. */
+    /** What the kernel has counted for the run, including what is not booked yet. */
     private readonly counted: {
       readonly usage: { readonly totalTokens: number };
       readonly costUsd: number | undefined;
@@ -103,7 +103,7 @@ export class RunAccount extends Booking implements Account {
     return { run: this.runId, base: this.base, total: this.spent };
   }
 
-  /** Sets aside. What is spent stands beside it, for the kernel counts that by itself. */
+  /** Sets aside. What is spent is not included: the kernel counts that. */
   add({ tokens, usd }: Amount): Amount {
     this.reservedTokens += tokens;
     this.reservedUsd += usd;
@@ -120,7 +120,7 @@ export class RunAccount extends Booking implements Account {
     this.side.calls--;
   }
 
-  /** Books what was used in the place of what was set aside for it. */
+  /** Books what was used instead of what was set aside. */
   settle({ tokens, usd }: Amount, used: Amount): void {
     this.own = sum(this.own, used);
     this.reservedTokens -= tokens;
@@ -149,7 +149,7 @@ export class SharedAccount extends Booking implements Account {
     private readonly key: string,
     /** Only what is limited is counted. */
     private readonly counts: { readonly tokens: boolean; readonly usd: boolean },
-    /** By key, for every run has an account object of its own. Those without calls are not kept. */
+    /** By key, because every run has its own account object. Those without calls are not kept. */
     private readonly sides: Map<string, SideBySide>,
   ) {
     super();

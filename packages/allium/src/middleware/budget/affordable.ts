@@ -4,13 +4,13 @@ import { type ModelContext, NO_USAGE, type Price } from '../../index.js';
 import { costOf } from '../../kit/index.js';
 import type { Amount } from './account.js';
 
-/** What is known of a call before something is set aside for it. */
+/** What is known about a call before something is set aside for it. */
 export interface Asked {
   readonly input: number;
   readonly price: Price | undefined;
   /** Calls under way on the same account. */
   readonly others: number;
-  /** Others than the run and its sub-agents draw on the account. */
+  /** Others besides the run and its sub-agents use the account. */
   readonly shared: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface Reserved {
 const SHORT = 1024;
 /** Tokens that few answers have. */
 const PLENTY = 65_536;
-/** Tokens that no answer has. To set aside more would only keep it from others. */
+/** No answer has so many tokens. Setting aside more would only keep it from others. */
 const MOST = 262_144;
 
 /** What to set aside out of what is left; undefined when that is too little. */
@@ -35,14 +35,14 @@ export function affordable(
   part: number,
 ): Reserved | undefined {
   const { maxOutputTokens } = ctx.settings;
-  // Nobody sets aside all that is left: calls side by side are to find something, too. The more there are, the smaller
-  // is the part that the next one takes: parts of one size would leave nothing after two dozen.
+  // Nobody sets aside all that is left, so that parallel calls find something, too. The more there are, the smaller
+  // the part that the next one takes: equal parts would leave nothing after two dozen.
   const alone = !shared && ctx.depth === 0 && others === 0;
   const share = maxOutputTokens !== undefined ? 1 : alone ? 0.5 : Math.min(0.25, 0.5 / (others + 1));
   const most = affordableOutput(left, input, price, share * part);
   if (most === undefined) return undefined;
   const output = Math.min(maxOutputTokens ?? (Number.isFinite(most) ? MOST : most), most);
-  // Output that nothing limits is not set aside: infinite amounts could never be given back.
+  // Unlimited output isn't set aside: infinite amounts could never be given back.
   const outputTokens = Number.isFinite(output) ? output : 0;
   const usd = price ? costOf(price, { ...NO_USAGE, inputTokens: input, outputTokens }) : 0;
   return { amount: { tokens: input + outputTokens, usd }, output };
@@ -64,7 +64,7 @@ function affordableOutput(
 }
 
 /**
- * As long as there is plenty, limits are powers of two: a limit that shrinks a little with each call would make every
+ * As long as there is plenty, limits are powers of two. A limit that shrinks a little with each call would make every
  * request different from the last, and no cache further in would ever find one again.
  */
 function rounded(output: number): number {

@@ -105,14 +105,14 @@ export function budget(options: BudgetOptions): Middleware {
     scope: per === 'session' ? 'session' : 'run',
     initial: { run: '', base: NOTHING, total: NOTHING },
   });
-  /** Model calls that pass through here: those of others are admitted where the model is called. */
+  /** Model calls that pass through here. Others are admitted where the model is called. */
   const passing = new WeakSet<object>();
-  /** The account of each run under way. */
+  /** The account of each run in progress. */
   const accounts = new Map<string, Account>();
   const sides = new Map<string, SideBySide>();
 
   function accountOf(ctx: RunContext): Account {
-    // A sub-agent has a run and a session of its own, but spends the money of the one it works for.
+    // A sub-agent has its own run and session, but spends the money of its caller.
     const ofParent = shared ? undefined : accounts.get(ctx.parentRunId ?? '');
     if (ofParent) return ofParent;
     if (!kept)
@@ -132,7 +132,7 @@ export function budget(options: BudgetOptions): Middleware {
     return `${name}:${per}:${per === 'run' ? ctx.runId : per === 'session' ? ctx.sessionId : (ctx.tenant ?? '')}`;
   }
 
-  /** Calls below that do not pass through here: of sub-agents, and of middleware further in. */
+  /** Admits calls that do not pass through here: of sub-agents, and of middleware further in. */
   function admitter(of: RunContext, account: Account): Meter['admit'] {
     return (ctx) => {
       if (passing.has(callKey(ctx)) || (subagents === 'count' && ctx.runId !== of.runId)) return undefined;
@@ -174,7 +174,7 @@ export function budget(options: BudgetOptions): Middleware {
     ...(kept && { state: [cell] }),
     async wrapRun(ctx, next) {
       const account = accountOf(ctx);
-      // A sub-agent's calls are noted for its parent's account already, where that is its own.
+      // If a sub-agent uses its parent's account, its calls are noted there already.
       if (account !== accounts.get(ctx.parentRunId ?? ''))
         meterUsage(ctx, accounts, { list: account.unbooked, admit: admitter(ctx, account) });
       accounts.set(ctx.runId, account);
@@ -190,7 +190,7 @@ export function budget(options: BudgetOptions): Middleware {
     },
     wrapModel(ctx, next) {
       const account = accounts.get(ctx.runId);
-      // A call that a middleware further out makes before or after the run: nothing to draw on yet, or any more.
+      // A call that an outer middleware makes before or after the run: there is no account then.
       if (!account) return next();
       passing.add(callKey(ctx));
       const price = priceOf?.(ctx.model);
@@ -248,19 +248,19 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   /**
-   * Stores the account, unless it belongs to the run further out that this one works for. The kernel itself journals
-   * the tokens of a run, so that there is nothing to add to them.
+   * Stores the account, unless it belongs to the caller's run. The kernel itself journals the tokens of a run, so
+   * there is nothing to add to them.
    */
   function keep(ctx: Context, account: Account): void {
     if (per === 'run' && usd === undefined) return;
     if (!(account instanceof RunAccount) || account.runId !== ctx.runId) return;
     const { stored } = account;
-    // Calls of tools that run side by side are written in the order of their results, and an account only grows.
+    // Writes of parallel tool calls come in the order of their results, and an account only grows.
     ctx.state.update(cell, (before) => (isBehind(stored, before) ? before : stored));
   }
 }
 
-/** Booking failed beside a failure, which goes on. */
+/** Booking failed beside another failure, which continues. */
 function failed(ctx: Context, problem: unknown): void {
   ctx.emit('budget_failed', { error: safeErrorMessage(problem, ctx) });
 }
@@ -273,14 +273,17 @@ function priceUnknown(model: Model): AlliumError {
   );
 }
 
-/** Settings made of others, by the limit that was added last: mostly every call of an agent has the same. */
+/**
+ * Settings by those they were made from, with the limit that was added last: usually every call of an agent has the
+ * same.
+ */
 const limitedSettings = new WeakMap<ModelSettings, ModelSettings>();
 
 function limited(settings: ModelSettings, output: number): ModelSettings {
   const known = limitedSettings.get(settings);
   if (known?.maxOutputTokens === output) return known;
   const made = { ...settings, maxOutputTokens: output };
-  // What can still be changed is not remembered.
+  // Settings that can still change are not remembered.
   if (Object.isFrozen(settings)) limitedSettings.set(settings, Object.freeze(made));
   return made;
 }

@@ -5,16 +5,16 @@ import { costOf, estimateInputTokens, stopRunAs } from '../../kit/index.js';
 import { type Account, type Amount, minus, NOTHING, RunAccount, type SideBySide, sum } from './account.js';
 import { type Asked, affordable, type Reserved } from './affordable.js';
 
-/** Where others add to the same account at the same moment, a reservation may have to be tried again. */
+/** If others add to the same account at the same moment, a reservation may have to be repeated. */
 const TRIES = 8;
 /** Sums of dollars are not exact. */
 const CENT_DUST = 1e-9;
 
 export interface BudgetLimits {
-  /** Of the middleware, which a stop names. */
+  /** The name of the middleware, for the stop. */
   readonly name: string;
   readonly limits: Amount;
-  /** Others than a run and its sub-agents draw on the accounts. */
+  /** Others besides a run and its sub-agents use the accounts. */
   readonly shared: boolean;
   /** Undefined if dollars are not limited. */
   readonly priceOf: PriceOf | undefined;
@@ -33,7 +33,7 @@ export class Reservations {
       : this.#reserveShared(ctx, account, asked, side);
   }
 
-  /** Nobody comes in between, so there is nothing to wait for or to try again. */
+  /** Nobody comes in between, so there is nothing to wait for or to repeat. */
   #reserveOwn(ctx: ModelContext, account: RunAccount, asked: Asked): Reserved {
     account.settle(NOTHING, this.#used(account));
     const left = this.#leftOf(account.add(NOTHING));
@@ -45,7 +45,7 @@ export class Reservations {
     return this.#stop(ctx, spentUp(this.budget.limits, left, asked.input));
   }
 
-  /** Also from calls that do not pass through here, where the context is nobody's. */
+  /** Also for calls that do not pass through here, whose context belongs to nobody. */
   #stop(ctx: ModelContext, [reason, why]: [StoppingReason, string]): never {
     return stopRunAs(this.budget.name, ctx, reason, why);
   }
@@ -58,7 +58,7 @@ export class Reservations {
   ): Promise<Reserved> {
     for (let attempt = 1; ; attempt++) {
       const left = this.#leftOf(sum(await account.add(this.#used(account)), side.asked));
-      // Others may only have tried, and will take it back; whoever tries again asks for less.
+      // Others may only have tried and will take it back. Each further try asks for less.
       const wanted = affordable(ctx, left, asked, 1 / attempt ** 2);
       if (wanted) {
         if (this.#fits(await this.#ask(account, wanted.amount, side))) return wanted;
@@ -68,7 +68,7 @@ export class Reservations {
     }
   }
 
-  /** Adds, and lets calls side by side know what is on its way. */
+  /** Adds, and tells parallel calls what is on its way. */
   async #ask(account: Account, amount: Amount, side: SideBySide): Promise<Amount> {
     side.asked = sum(side.asked, amount);
     try {
@@ -89,8 +89,8 @@ export class Reservations {
   }
 
   /**
-   * What was used and is not booked: every attempt once, whoever books it. Attempts of calls that nobody sets aside
-   * for, of sub-agents and of middleware further in, are among them.
+   * What was used and is not booked: every attempt once, whoever books it. That includes calls that nothing was set
+   * aside for, of sub-agents and of middleware further in.
    */
   #used({ unbooked, lastPrice }: Account): Amount {
     if (unbooked.length === 0) return NOTHING;
@@ -102,7 +102,7 @@ export class Reservations {
     return amount;
   }
 
-  /** Books what was used in the place of what was set aside. */
+  /** Books what was used instead of what was set aside. */
   settle(account: Account, amount: Amount): Awaitable<unknown> {
     const booked = this.#used(account);
     if (account instanceof RunAccount) return account.settle(amount, booked);

@@ -98,7 +98,7 @@ export function cache(options: CacheOptions = {}): Middleware {
     name,
     madeWith,
     traits: ['caches'],
-    // It is given what the guards left, so nothing they removed or refused is ever stored.
+    // It gets what the guards left, so nothing they removed or refused is ever stored.
     sink: true,
     // A store that is down costs money, not the run.
     onFail: 'open',
@@ -128,8 +128,8 @@ function hit(ctx: ModelContext, stored: CacheEntry['response']): ModelResponse {
 }
 
 /**
- * Whole answers of the model that was asked. One that was cut off may come from a limit of that run, and one of a
- * model that stood in for another would outlive the reason. A call that guards refused would run with what they left.
+ * Complete answers of the model that was asked. One that was cut off may be due to a limit of that run, and one from
+ * a substitute model would outlive the reason for it. A call that guards refused would run with what they left.
  */
 function storable(ctx: ModelContext, response: ModelResponse): CacheEntry['response'] | undefined {
   const { role, content, stopReason, model, metadata } = response;

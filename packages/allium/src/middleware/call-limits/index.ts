@@ -41,7 +41,7 @@ interface ToolCount {
   readonly tools: Readonly<Record<string, number>>;
   readonly message: string;
   readonly counted: readonly string[];
-  /** Why the run is to end after this batch. */
+  /** Why the run ends after this batch. */
   readonly over?: string;
 }
 
@@ -71,7 +71,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
   const countsTools = toolCalls !== undefined || perTool !== undefined;
 
   function beforeModel(ctx: ModelContext): void {
-    // What other middleware ask for themselves is no answer of the run, and must not take the last one.
+    // Calls that other middleware make for themselves are not answers of the run, and must not use up the last one.
     if (ctx.caller !== undefined) return;
     const made = ctx.state.get(models);
     if (made >= modelCalls!) ctx.stop('max_turns', `The run has made its ${modelCalls} model calls.`);
@@ -84,7 +84,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
     const call = ctx.toolCall.id;
     const name = ctx.tool?.name ?? ctx.toolCall.name;
     const count = ctx.state.get(tools);
-    // Rewritten or edited arguments are judged again, perhaps after a resume: that is no second call.
+    // Rewritten or edited arguments are judged again, perhaps after a resume: that isn't a second call.
     if (count.message === id && count.counted.includes(call)) return undefined;
     const over = exceeded(count, name, limits);
     if (over === undefined) {
@@ -100,7 +100,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
     madeWith,
     mentions: Object.keys(limits.perTool),
     traits: ['protects'],
-    // Only what it counts, so that a resume can tell it from another one that counts something else.
+    // Only what it counts, so that a resume can distinguish it from one that counts something else.
     state: [...(modelCalls === undefined ? [] : [models]), ...(countsTools ? [tools] : [])],
     ...(modelCalls !== undefined && { beforeModel }),
     ...(countsTools && { beforeToolCall }),
@@ -137,7 +137,7 @@ function counted(value: ToolCount, message: string, call: string, name: string):
   };
 }
 
-/** The last call that is allowed: the model is told, and can ask for no more tools. */
+/** The last call that is allowed: the model is told, and can't call any more tools. */
 function askForAnswer(ctx: ModelContext): void {
   const note = 'This is the last answer you can give. Do not call tools: answer with what you have.';
   ctx.messages = [...ctx.messages, syntheticUserMessage(note, { source: 'call-limits' })];

@@ -8,24 +8,24 @@ export interface CircuitLimits {
   readonly cooldownMs: number;
 }
 
-/** What a call came to: it worked, it failed in a way that counts, or it says nothing about the other side. */
+/** The outcome of a call: it worked, it failed in a way that counts, or it says nothing about the other side. */
 export type CallOutcome = 'success' | 'failure' | 'nothing';
 
-/** A call that was let through. A `part` is made inside the probe, and tells as much about the other side. */
+/** A call that was let through. A `part` is made inside the probe, and says as much about the other side. */
 export interface Pass {
   readonly era: number;
   readonly as: 'call' | 'probe' | 'part';
 }
 
 export class Circuit {
-  /** When the calls failed that count, in order. */
+  /** When the failures that count happened, in order. */
   private failed: number[] = [];
   private openUntil: number | undefined = undefined;
   /** The call that tries whether the other side is back. */
   private probe: Context | undefined = undefined;
-  /** Grows when the circuit opens or closes: what began before says nothing about what is now. */
+  /** Grows when the circuit opens or closes: calls that began before say nothing about the present. */
   private era = 0;
-  /** Calls under way. */
+  /** Calls in progress. */
   private active = 0;
   lastError: unknown = undefined;
 
@@ -40,7 +40,7 @@ export class Circuit {
   enter(now: number, ctx: Context): Pass | { readonly retryAfterMs: number | undefined } {
     const { openUntil, probe, era } = this;
     if (openUntil !== undefined && now < openUntil) return { retryAfterMs: openUntil - now };
-    // What the probe waits for must not wait for the probe.
+    // A call inside the probe must not wait for the probe.
     if (probe !== undefined && !ctx.isInside(probe)) return { retryAfterMs: undefined };
     this.active++;
     if (openUntil === undefined) return { era, as: 'call' };
@@ -48,7 +48,7 @@ export class Circuit {
     return { era, as: probe === undefined ? 'probe' : 'part' };
   }
 
-  /** Notes how a call ended; returns what the circuit became by it, if anything. */
+  /** Notes how a call ended. Returns the new state of the circuit, if it changed. */
   leave(pass: Pass, outcome: CallOutcome, now: number, error?: unknown): 'open' | 'closed' | undefined {
     this.active--;
     if (pass.era !== this.era) return undefined;

@@ -63,7 +63,7 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
   const { failures, windowMs, cooldownMs, on, key, clock, name, madeWith } = settings;
   const failsOn = errorTest('failsOn', settings.failsOn ?? (on === 'model' ? isTransient : () => true));
   const limits = { failures, windowMs, cooldownMs };
-  // For the whole process: that a provider is down is true for every run.
+  // For the whole process: if a provider is down, that is true for every run.
   const circuits = new Map<string, Circuit>();
 
   return defineMiddleware({
@@ -111,7 +111,7 @@ async function judged(
 ): Promise<CallOutcome> {
   if (isControl(error)) return 'nothing';
   if (await failsOn(error, ctx)) return 'failure';
-  // An error that does not count came from the other side all the same, so that is alive.
+  // An error that doesn't count still came from the other side, so that is alive.
   return attribution(error)?.hook === ctx.seam ? 'success' : 'nothing';
 }
 

@@ -1,4 +1,4 @@
-/** One round of compaction: is it time, what goes, who summarises it, and was it worth it. */
+/** One round of compaction: is it time, what is left out, who summarises it, and was it worth it. */
 
 import { PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenMeter } from '../../context-window/token-meter.js';
@@ -73,13 +73,16 @@ interface Round {
   readonly range: Range;
 }
 
-/** Holds caches only: whatever a session must remember is handed in and out. */
+/** Holds only caches: whatever a session must remember is passed in and out. */
 export class Compactor {
   private readonly pins: PinIndex;
   private readonly places: Places;
   private readonly questions: Questions;
   private readonly shown: ShownSummaries;
-  /** What went with the last request of a session: the next is measured before others have added to its system prompt. */
+  /**
+   * What went along with the last request of a session: the next one is measured before others have added to its
+   * system prompt.
+   */
   private readonly sent = new WeakMap<readonly Message[], Fixed>();
 
   constructor(private readonly options: CompactorOptions) {
@@ -99,12 +102,12 @@ export class Compactor {
     this.sent.set(history, { systemPrompt, tools });
   }
 
-  /** A summary with the ids of all that it stands for. */
+  /** A summary with the ids of everything it stands for. */
   whole(history: readonly Message[], summary: CompactionState): CompactionState {
     return wholeOf(history, summary, this.pins);
   }
 
-  /** Returns `before` itself when there was nothing to do. */
+  /** Returns `before` itself if there was nothing to do. */
   async round(
     messages: readonly Message[],
     ctx: ModelContext,
@@ -148,7 +151,7 @@ export class Compactor {
     return size;
   }
 
-  /** When the provider refused the request, no estimate can be trusted: at most half of it stays. */
+  /** If the provider refused the request, no estimate can be trusted: at most half of it stays. */
   private range(
     messages: readonly Message[],
     ctx: ModelContext,
@@ -206,7 +209,7 @@ export class Compactor {
     }
   }
 
-  /** A fallback is not merged but made good: the messages it stands for are read again, if they are not too many. */
+  /** A fallback is not merged but replaced: the messages it stands for are read again, unless they are too many. */
   private material({ before, messages, range, meter, ctx }: Round): Material {
     const { prune, maxSummaryInputTokens } = this.options;
     const reading = { prune, maxTokens: maxSummaryInputTokens, count: (text: string) => meter.count(text) };
@@ -290,7 +293,7 @@ function lastIdOf(messages: readonly Message[]): string | null {
   return messages.findLast(({ id }) => id !== '')?.id ?? null;
 }
 
-/** Messages after this one; no more than matter are counted. */
+/** Messages after this one; counts no more than matter. */
 function countSince(messages: readonly Message[], id: string | null): number {
   for (let count = 0; count < THRASH_NEW_MESSAGES; count++) {
     const message = messages[messages.length - 1 - count];

@@ -93,7 +93,7 @@ export function compaction(options: CompactionOptions): Compaction {
   const cells = compactionCells();
   /** What the request of a turn was made from. Calls that middleware make for themselves have none. */
   const asked = defineState<Asked | undefined>({ name: 'asked', scope: 'call', initial: undefined });
-  /** From a turn that was too long to the same turn, started again: what its first try wrote was dropped. */
+  /** From a turn that was too long to its restart: what its first try wrote was dropped. */
   const again = new WeakMap<readonly Message[], Again>();
 
   async function transformContext(
@@ -109,7 +109,7 @@ export function compaction(options: CompactionOptions): Compaction {
     return compactor.view(messages, after.summary, ctx);
   }
 
-  /** What there is no news of is not written. */
+  /** Writes only what has changed. */
   function remember(ctx: Context, after: Memory): void {
     if (after.summary !== ctx.state.get(cells.summary)) ctx.state.set(cells.summary, after.summary);
     if (after.progress !== ctx.state.get(cells.progress)) ctx.state.set(cells.progress, after.progress);
@@ -135,7 +135,7 @@ export function compaction(options: CompactionOptions): Compaction {
       },
       async onError(ctx, error) {
         const request = ctx.state.get(asked);
-        // Once per turn: what was too long after a forced round is too long for good.
+        // Once per turn: a request that is too long after a forced round stays too long.
         if (!request || request.forced || !isContextOverflow(error)) return undefined;
         const memory = memoryOf(ctx);
         if (!compactor.canShrink(request.messages, ctx as ModelContext, await meter(), memory))
@@ -187,7 +187,7 @@ interface Again {
   readonly memory: Memory;
 }
 
-/** Of this turn only: a layer further out may have swallowed the restart, and the turn was never started again. */
+/** For this turn only: an outer layer may have swallowed the restart, so that the turn never started again. */
 function takeAgain(again: WeakMap<readonly Message[], Again>, ctx: Context): Memory | undefined {
   const kept = again.get(ctx.history);
   if (!kept) return undefined;

@@ -10,7 +10,7 @@ const CODES = new Set([
   'request_too_large',
 ]);
 
-/** How they word it: OpenAI and those like it, Anthropic, Google, Bedrock, Groq, xAI, Mistral, llama.cpp, Ollama. */
+/** Their wordings: OpenAI and those like it, Anthropic, Google, Bedrock, Groq, xAI, Mistral, llama.cpp, Ollama. */
 const WORDINGS = [
   /maximum context length/i,
   /prompt is too long/i,
@@ -24,7 +24,7 @@ const WORDINGS = [
   /input length.{0,60}exceed/i,
 ];
 
-/** Statuses such an error comes with. Others that mention tokens mean something else: 429 is a rate. */
+/** Statuses of such an error. Others that mention tokens mean something else: 429 is a rate limit. */
 const STATUSES = new Set([200, 400, 413, 422, 500]);
 
 export function isContextOverflow(error: unknown): boolean {

@@ -8,7 +8,7 @@ export interface CompactionState {
   readonly summary: string;
   readonly lastSummarizedMessageId: string | null;
   readonly summarizedMessageIds: readonly string[];
-  /** The summariser could not be reached; the summary was made without it. */
+  /** The summariser failed, so the summary was made without it. */
   readonly isFallback: boolean;
 }
 
@@ -19,19 +19,22 @@ export const NO_SUMMARY: CompactionState = Object.freeze({
   isFallback: false,
 });
 
-/** How the rounds before went. */
+/** How earlier rounds went. */
 export interface Progress {
-  /** Calls of the summariser that failed, since the last that did not. */
+  /** Calls of the summariser that failed since the last successful one. */
   readonly failures: number;
   /** Rounds without a call, since the last call. */
   readonly fallbackRounds: number;
-  /** Rounds one after the other that saved too little. */
+  /** Rounds in a row that saved too little. */
   readonly poorRounds: number;
-  /** The last message when there was a round; null before the first. */
+  /** The last message at the last round; null before the first. */
   readonly lastRoundAt: string | null;
-  /** The last message when the summary was put in: what answers up to here read says nothing about the request now. */
+  /**
+   * The last message when the summary was put in: what answers up to here reported says nothing about the request
+   * now.
+   */
   readonly viewSince: string | null;
-  /** The last summary that a model wrote, while fallbacks stand in for the next. */
+  /** The last summary that a model wrote, while fallbacks replace the next. */
   readonly written: { readonly summary: string; readonly lastId: string | null } | null;
 }
 
@@ -62,7 +65,7 @@ const MAX_FAILURES = 3;
 const FALLBACK_ROUNDS = 5;
 /** Rounds that save less than this part of the request are poor. */
 const MIN_SAVINGS = 0.1;
-/** Poor rounds after which there are no more, until one of these is true. */
+/** After this many poor rounds there are no more, until one of these is true. */
 const MAX_POOR_ROUNDS = 2;
 export const THRASH_NEW_MESSAGES = 8;
 const THRASH_SIZE = 1.5;
@@ -85,7 +88,7 @@ export function afterRound(progress: Progress, saved: number, size: number, at: 
   return { ...progress, poorRounds: poor ? progress.poorRounds + 1 : 0, lastRoundAt: at };
 }
 
-/** Another round would be like the last ones: the same cost, and hardly anything saved. */
+/** Would another round be like the last ones, with the same cost and hardly anything saved? */
 export function isThrashing(
   { poorRounds }: Progress,
   { newMessages, size, maxTokens }: { newMessages: number; size: number; maxTokens: number },

@@ -1,4 +1,4 @@
-/** The texts of compaction: what the summariser is asked, and what stands in when it cannot be asked. */
+/** The texts of compaction: what the summariser is asked, and what is used if it can't be asked. */
 
 import {
   isSyntheticMessage,
@@ -29,7 +29,7 @@ Answer with the summary and nothing else.`;
 
 export const EXISTING_SUMMARY_SUFFIX = `There is already a summary of what came before the transcript. Merge the two into one summary under the same headings: carry over what still holds, correct what has changed, and do not mention that there were two.`;
 
-/** Longer results of tools are named by their length only. */
+/** Of longer tool results, only the length is given. */
 const MAX_RESULT = 120;
 const MAX_LINE = 120;
 const MAX_LINES = 5;
@@ -46,7 +46,7 @@ export interface Reading {
   readonly count: (text: string) => number;
 }
 
-/** What the summariser reads. Texts are put together, never filled into one another: nothing in them is a pattern. */
+/** What the summariser reads. Texts are concatenated, never used as templates. */
 export function summaryRequest(previous: string, range: readonly Message[], reading: Reading): string {
   const texts = range.map((message) => linesOf(message, reading.prune).join('\n'));
   const from = firstThatFits(texts, reading);
@@ -56,7 +56,7 @@ export function summaryRequest(previous: string, range: readonly Message[], read
   return `${before}Transcript:\n\n${left}${transcript.join('\n')}`;
 }
 
-/** The latest are worth most. One stays in any case. */
+/** The latest are worth most. At least one stays. */
 function firstThatFits(texts: readonly string[], { maxTokens, count }: Reading): number {
   if (maxTokens === undefined) return 0;
   let tokens = 0;
@@ -87,7 +87,7 @@ function attachments({ content }: Message): string {
     .join('');
 }
 
-/** A summary without a model: always the same for the same messages, and never long. */
+/** A summary without a model: the same for the same messages, and never long. */
 export function fallbackSummary(written: string, range: readonly Message[]): string {
   const asked = range
     .filter((message) => message.role === 'user' && !isSyntheticMessage(message))
@@ -107,7 +107,7 @@ export function fallbackSummary(written: string, range: readonly Message[]): str
 export const SUMMARY_PREFIX =
   'The conversation so far was summarised to save space. This is the summary; the latest messages follow it as they were.';
 
-/** How the model gets to see a summary. It is pinned, so that whoever shortens the request further leaves it in. */
+/** A summary as the model sees it. Pinned, so that other middleware that shorten the request leave it in. */
 export function summaryMessage(summary: string, prefix: string): UserMessage {
   const metadata = { synthetic: true, source: 'compaction', pinned: true };
   return deepFreeze(userMessage(`${prefix}\n\n${summary}`, metadata));

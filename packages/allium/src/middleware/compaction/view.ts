@@ -7,7 +7,7 @@ import type { Message, UserMessage } from '../../index.js';
 import type { CompactionState } from './state.js';
 import { summaryMessage } from './summary.js';
 
-/** Where the messages that a summary stands for end, and which of them are shown nevertheless. */
+/** Where the messages that a summary stands for end, and which of them are still shown. */
 export interface Place {
   readonly lastId: string | null;
   readonly cut: number;
@@ -16,7 +16,7 @@ export interface Place {
 
 const AT_START: Place = Object.freeze({ lastId: null, cut: 0, kept: [] });
 
-/** Finds the place of a summary in a list: once per list, for it grows at its end only. */
+/** Finds the place of a summary in a list. Once per list, because it only grows at its end. */
 export class Places {
   private readonly known = new WeakMap<readonly Message[], Place>();
 
@@ -29,7 +29,7 @@ export class Places {
     if (known?.lastId === lastId && messages[known.cut - 1]?.id === lastId) return known;
     let at = messages.findLastIndex(({ id }) => id === lastId);
     if (at < 0) {
-      // Another middleware left that message out; any other of the last round tells the place as well.
+      // Another middleware left that message out. Any other of the last round shows the place as well.
       const ids = new Set(state.summarizedMessageIds);
       at = messages.findLastIndex(({ id }) => ids.has(id));
     }
@@ -41,7 +41,10 @@ export class Places {
 
 const whole = new WeakMap<CompactionState, CompactionState>();
 
-/** A summary with the ids of all messages it stands for, where it came with those of the last round: up to its end, the history does not change. */
+/**
+ * A summary with the ids of all messages it stands for, if it has only those of the last round: the history up to
+ * there doesn't change.
+ */
 export function wholeOf(
   history: readonly Message[],
   state: CompactionState,
@@ -59,7 +62,7 @@ export function wholeOf(
   return made;
 }
 
-/** The messages that show summaries, each made once: whoever counts or compares one finds the same object. */
+/** The messages that show summaries, each made once, so that those who count or compare one find the same object. */
 export class ShownSummaries {
   private readonly made = new WeakMap<CompactionState, UserMessage>();
 
@@ -75,7 +78,7 @@ export class ShownSummaries {
   }
 }
 
-/** What is shown of the messages that the summary stands for: those that stay, and the questions of the run. */
+/** Which of the messages that the summary stands for are shown: those that stay, and the questions of the run. */
 export function keptOf({ cut, kept }: Place, questions: readonly number[]): readonly number[] {
   const older = questions.filter((index) => index < cut && !kept.includes(index));
   return older.length === 0 ? kept : [...kept, ...older].sort((a, b) => a - b);
@@ -99,7 +102,7 @@ export interface Range {
   readonly cut: number;
   readonly messages: readonly Message[];
   readonly tokens: number;
-  /** The questions of the run among them. They are summarised for later, and shown as long as the run lasts. */
+  /** The questions of the run among them. They are summarised for later, but shown as long as the run lasts. */
   readonly shown: readonly Message[];
 }
 
@@ -108,11 +111,11 @@ interface Known {
   readonly pins: PinIndex;
 }
 
-/** What a tail is made of. */
+/** What the tail consists of. */
 export interface Tail {
-  /** As many of the latest messages as this allows. */
+  /** As many of the latest messages as fit into this. */
   readonly tokens: number;
-  /** What the model has not read yet stays, up to this; undefined where the request must become shorter. */
+  /** What the model has not read yet stays, up to this size; undefined if the request must become shorter. */
   readonly unread: number | undefined;
 }
 
@@ -137,9 +140,9 @@ export function rangeOf(
 }
 
 /**
- * Where the tail begins at the latest. A summary of what the model has not read would be all it ever gets to read of it,
- * so whatever came since its last answer stays; if that is too much, the results it asked for do. In any case the last
- * message of the history does: what a middleware put behind it is no tail without it.
+ * The latest place where the tail may begin. A summary is all the model would ever read of messages it hasn't read
+ * yet, so everything since its last answer stays; if that is too much, the results it asked for. In any case the last
+ * message of the history stays: what a middleware put after it is no tail by itself.
  */
 function leastTail(messages: readonly Message[], unread: number | undefined, meter: TokenMeter): number {
   const last = lastLasting(messages);

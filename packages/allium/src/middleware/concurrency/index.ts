@@ -54,7 +54,7 @@ export function concurrency(options: ConcurrencyOptions): Middleware {
     async process(ctx, next) {
       const whose = key(ctx);
       if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
-      // A run or tool that waits for a sub-agent keeps its place: the sub-agent must not need the same one.
+      // A run or tool that waits for a sub-agent keeps its place, so the sub-agent must not need the same one.
       const id = scope === 'model' ? whose : `${ctx.depth}\n${whose}`;
       const lane = lanes.get(id) ?? new Lane(max);
       lanes.set(id, lane);

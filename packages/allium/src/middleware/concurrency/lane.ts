@@ -4,7 +4,7 @@ import { Semaphore } from './semaphore.js';
 
 export class Lane {
   private readonly places: Semaphore;
-  /** The calls that have a place, and how others get into it. */
+  /** The calls that have a place, and how calls inside them enter. */
   private readonly holders = new Map<Context, Semaphore>();
 
   constructor(max: number) {
@@ -16,13 +16,13 @@ export class Lane {
   }
 
   /**
-   * Where a call is to enter. When every place is taken, one that is made inside a call with a place goes into that:
-   * it would wait for the call that waits for it. Several of them take turns there.
+   * Where a call enters. If every place is taken, a call made inside one that has a place shares that place:
+   * otherwise the two would wait for each other. Several of them take turns there.
    */
   entryFor(ctx: Context): Semaphore {
     let entry = this.places;
     if (!entry.isFull) return entry;
-    // The last one that it is inside of is the nearest.
+    // The last one that contains it is the nearest.
     for (const [holder, place] of this.holders) if (ctx.isInside(holder)) entry = place;
     return entry;
   }

@@ -30,7 +30,7 @@ import {
 
 const LEVELS = ['error', 'info', 'debug'] as const;
 
-/** Stdout is for what a program is asked for. Looked up for each line: somebody may have put something in its place. */
+/** Stdout is for a program's output. Looked up for each line: somebody may have replaced it. */
 const toStderr = (line: string): void => globalThis.console.error(line);
 const STDERR = { error: toStderr, info: toStderr, debug: toStderr };
 
@@ -60,7 +60,8 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   const write = async (at: (typeof LEVELS)[number], ctx: AnyContext, line: string): Promise<void> => {
     if (LEVELS.indexOf(at) > LEVELS.indexOf(level)) return;
     const run = `[${ctx.runId}]`;
-    // Every line begins with the run and is indented where it goes on: what a model says cannot pass for a line of ours.
+    // Every line begins with the run, and continuation lines are indented: text of a model can't pass for a line of
+    // ours.
     await out[at](`${run} ${terminalText(line).replaceAll('\n', `\n${run}   `)}`);
   };
   return defineMiddleware({
@@ -68,7 +69,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
     madeWith,
     sink: true,
     traits: ['exports'],
-    // A log that cannot be written does not end a run.
+    // A log that can't be written doesn't end a run.
     onFail: 'open',
     async process(ctx, next) {
       const started = monotonic(clock);
@@ -99,7 +100,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   });
 }
 
-/** Where a tool failed. A model or run that fails is told to the caller, with its error. */
+/** Where a tool failed. If a model or run fails, the caller gets the error. */
 function frames(ctx: AnyContext, error: unknown): string {
   return ctx.seam === 'tool' ? safeStackFrames(error, ctx) : '';
 }

@@ -36,7 +36,7 @@ export interface ContentTruncatorOptions extends OptionsOf<typeof OPTIONS>, Name
  */
 export function contentTruncator(options: ContentTruncatorOptions = {}): Middleware {
   const { maxChars, on, name, madeWith } = readOptions('contentTruncator', OPTIONS, options);
-  // Messages are frozen, so what was made of one stays right: a long history is not cut anew for every call.
+  // Messages are frozen, so the result for one stays right: a long history is not cut again for every call.
   const made = new WeakMap<Message, Message>();
   const bounded = (message: Message): Message => {
     if (message.role === 'assistant') return message;
@@ -52,8 +52,8 @@ export function contentTruncator(options: ContentTruncatorOptions = {}): Middlew
     name,
     madeWith,
     ...(on.includes('model') && {
-      // A rule and no layer, after every `transformContext`: what others put into the request is bounded as well, and
-      // calls that they make for themselves, a summary of the conversation for example, are left whole.
+      // A rule and not a layer, after every `transformContext`: what others put into the request is bounded as well,
+      // and calls that they make for themselves, such as a summary of the conversation, are left whole.
       transformSystemPrompt(prompt, ctx) {
         const { messages } = ctx;
         const next = messages.map(bounded);
@@ -62,7 +62,7 @@ export function contentTruncator(options: ContentTruncatorOptions = {}): Middlew
       },
     }),
     ...(on.includes('tool') && {
-      // After the guards: half a secret that a cut left over would be recognised by none of them.
+      // After the guards: none of them would recognise half a secret that a cut left over.
       afterToolCall(ctx) {
         const { content } = ctx.result!;
         const short = cut(content, maxChars);

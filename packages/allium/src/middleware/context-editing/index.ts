@@ -56,7 +56,7 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
   const { name, madeWith } = settings;
   const keptTools = new Set(settings.keepTools);
   const meter = meterFor(tokenCounter);
-  // Messages are frozen, so what was made of one stays right, and the same request gets the same objects.
+  // Messages are frozen, so the result for one stays right, and the same request gets the same objects.
   const made = new WeakMap<Message, Message>();
   const once = <M extends Message>(message: M, make: (message: M) => M): M => {
     const known = (made.get(message) as M | undefined) ?? make(message);
@@ -68,7 +68,7 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
     madeWith,
     async transformContext(messages, ctx) {
       const counts = await meter();
-      // Not what the model says it has read: that was the short request, and the next one would be long again.
+      // Not what the model reports to have read: that was the short request, and the next one would be long again.
       if (counts.sum(messages) + counts.fixed(ctx) < clearToolResultsAfterTokens) return messages;
       const from = latest(messages, keep);
       const goes = (message: Message, index: number): message is ToolMessage =>
@@ -77,7 +77,7 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
       const edited = messages.map((message, index) => {
         if (goes(message, index)) return once(message, (one) => clear(one, placeholder));
         if (message.role !== 'assistant' || calls.size === 0 || isPinned(message)) return message;
-        // One call of several may stay as it is, until its result goes as well.
+        // One of several calls may stay as it is, until its result goes as well.
         const gone = toolCallsOf(message).filter(({ id }) => calls.has(id));
         if (gone.length === 0) return message;
         return gone.length === toolCallsOf(message).length
@@ -111,7 +111,7 @@ function withoutInputs(message: AssistantMessage, calls: ReadonlySet<string>): A
   return Object.freeze({ ...message, content: Object.freeze(content) });
 }
 
-/** The result with a line in place of its content; as it is when that would not be shorter. */
+/** The result with a line in place of its content; unchanged if that wouldn't be shorter. */
 function clear(message: ToolMessage, placeholder: string | undefined): ToolMessage {
   let chars = 0;
   let others = 0;

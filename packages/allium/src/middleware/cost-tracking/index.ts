@@ -108,7 +108,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   async function costOfCall(ctx: ModelContext, response: ModelResponse): Promise<Cost> {
     const { usage, model = modelName(ctx.model) } = response;
     const [provider, id] = split(model);
-    // Another model than this layer's may have answered further in; then its own price is not in sight.
+    // Another model may have answered further in, whose own price is not known here.
     const own = model === modelName(ctx.model) ? ctx.model.price : undefined;
     const price = prices ? (prices({ provider, id }) ?? own) : own;
     if (!usage || usage.totalTokens === 0 || partialUsage(usage))
@@ -136,7 +136,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
       const free = isFree(ctx, response);
       const { usd, problem } = free ? FREE : await costOfCall(ctx, response);
       const tokens = free ? 0 : (response.usage?.totalTokens ?? 0);
-      // Said once in a run; from then on its cost is known to be unknown.
+      // Noted once per run; after that its cost is known to be unknown.
       const isNews = problem !== undefined && !ctx.state.get(spent).unknown;
       if (isNews) ctx.note(`does not know the cost: ${problem}`);
       ctx.state.update(spent, (total) => added(total, usd, tokens));
@@ -152,7 +152,7 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
       const { result } = ctx;
       if (!result || result.costUsd !== undefined) return;
       const { usd, tokens, unknown } = ctx.state.get(spent);
-      // Tokens that did not pass here (attempts that failed, sub-agents) have a cost nobody told.
+      // Nobody reported the cost of tokens that didn't pass here (failed attempts, sub-agents).
       if (!unknown && tokens === result.usage.totalTokens) ctx.result = withCost(result, usd);
     },
   });
@@ -186,7 +186,7 @@ function added({ usd, tokens, unknown }: Spent, cost: number | undefined, count:
   return { usd: usd + cost, tokens: tokens + count, unknown };
 }
 
-/** The result with a cost. Its other fields go on being read when somebody asks. */
+/** The result with a cost. Its other fields are still read on demand. */
 function withCost(result: RunResult, costUsd: number): RunResult {
   const fields = Object.getOwnPropertyDescriptors(result);
   return Object.defineProperties({} as RunResult, {

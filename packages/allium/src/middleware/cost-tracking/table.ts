@@ -22,7 +22,7 @@ interface GenaiPrices {
 
 let loading: Promise<PriceTable> | undefined;
 
-/** Loads once; a failure is tried again the next time. */
+/** Loads once. After a failure, the next call tries again. */
 export function loadTable(): Promise<PriceTable> {
   loading ??= load();
   loading.catch(() => {
@@ -45,7 +45,7 @@ async function load(): Promise<PriceTable> {
   return {
     costOf({ provider, id }, usage, now) {
       const { inputTokens, outputTokens, cacheRead, cacheWrite } = usage;
-      // There, the input is all of it, and what came from a cache or went into one is a part.
+      // There, the input includes everything, also what came from a cache or went into one.
       const counts = {
         input_tokens: inputTokens + cacheRead + cacheWrite,
         cache_read_tokens: cacheRead,
@@ -55,7 +55,7 @@ async function load(): Promise<PriceTable> {
       try {
         return module.calcPrice(counts, id, { providerId: provider, timestamp: new Date(now) })?.total_price;
       } catch {
-        // Usage that its rules for this model do not cover: nobody knows the cost.
+        // Its rules for this model don't cover this usage: nobody knows the cost.
         return undefined;
       }
     },

@@ -1,10 +1,10 @@
-/** Groups of deferred tools: what they declare, and what their loaders bring. */
+/** Groups of deferred tools: what they declare, and what their loaders return. */
 import { AlliumError, type Context, isControl, type Tool } from '../../index.js';
 import { checkFunction, checkKeys, invalidOption, isTool, messageOf } from '../../kit/index.js';
 import { untilAborted } from '../../own-tools/until-aborted.js';
 
 export interface ToolGroup {
-  /** What the model calls it: 1 to 64 letters, digits, `_`, `-` or `.`. */
+  /** Its name for the model: 1 to 64 letters, digits, `_`, `-` or `.`. */
   readonly id: string;
   readonly title: string;
   /** When to use it, for the model. */
@@ -12,9 +12,9 @@ export interface ToolGroup {
   /** The names of all its tools, known before they are loaded. */
   readonly toolNames: readonly string[];
   /**
-   * Brings the tools. Contract: called once per session and process, when a tool is first needed; calls that come
-   * meanwhile wait for it. An abort of one run does not reach it, since others may wait too. What it throws becomes
-   * a result the model can read, and the next call tries again.
+   * Returns the tools. Contract: called once per session and process, when a tool is first needed; calls that come
+   * meanwhile wait for it. An abort of one run doesn't reach it, since others may wait too. If it throws, the model
+   * reads that as a result, and the next call tries again.
    */
   load(session: {
     readonly sessionId: string;
@@ -22,7 +22,7 @@ export interface ToolGroup {
   }): readonly Tool[] | Promise<readonly Tool[]>;
 }
 
-/** Throws for groups that cannot be used; returns the group of each tool. */
+/** Throws for groups that can't be used. Returns the group of each tool. */
 export function checkGroups(
   groups: readonly ToolGroup[],
   taken: readonly string[],
@@ -69,7 +69,7 @@ export function duplicate(name: string, id: string, other: string): AlliumError 
   );
 }
 
-/** The same text as long as the groups are the same, whatever is loaded: prompt caches stay valid. */
+/** The same text as long as the groups are the same, whatever is loaded, so that prompt caches stay valid. */
 export function catalogue(groups: readonly ToolGroup[], how: string): string {
   const lines = groups.map(
     ({ id, title, description, toolNames }) =>
@@ -85,15 +85,15 @@ function oneLine(text: string): string {
 /** What has been loaded for one session. */
 export interface LoadedSession {
   readonly groups: Map<string, Promise<ReadonlyMap<string, Tool>>>;
-  /** The list offered last, and what it was made from. */
+  /** The list that was offered last, and what it was made from. */
   joined:
     | { readonly base: readonly Tool[]; readonly ids: readonly string[]; readonly tools: readonly Tool[] }
     | undefined;
 }
 
 /**
- * Tools are code and cannot be journaled: they are kept here, by agent and session. A session that was not used for
- * longest is forgotten when there are too many; its loaders then run once more.
+ * Tools are code and can't be journaled, so they are kept here, by agent and session. If there are too many sessions,
+ * the least recently used is forgotten, and its loaders run again.
  */
 export class LoadedTools {
   private readonly agents = new WeakMap<object, Map<string, LoadedSession>>();
@@ -105,14 +105,14 @@ export class LoadedTools {
     this.agents.set(agent, sessions);
     const key = JSON.stringify([tenant ?? null, sessionId]);
     const session = sessions.get(key) ?? { groups: new Map(), joined: undefined };
-    // Set anew, so that the first one is the one not used for longest.
+    // Set again, so that the first one is the least recently used.
     sessions.delete(key);
     sessions.set(key, session);
     if (sessions.size > this.maxSessions) sessions.delete(sessions.keys().next().value!);
     return session;
   }
 
-  /** The tools of a group, by name. Whoever comes while it is being loaded waits for the same load. */
+  /** The tools of a group, by name. Calls that come while it is being loaded wait for the same load. */
   load(group: ToolGroup, ctx: Context): Promise<ReadonlyMap<string, Tool>> {
     const { groups } = this.of(ctx);
     let loading = groups.get(group.id);
@@ -120,7 +120,7 @@ export class LoadedTools {
       const { sessionId, tenant } = ctx;
       loading = (async () => checked(group, await group.load({ sessionId, tenant })))();
       groups.set(group.id, loading);
-      // A failure is nobody's for long: the next one tries again.
+      // A failure isn't kept: the next call tries again.
       loading.catch(() => groups.delete(group.id));
     }
     return untilAborted(

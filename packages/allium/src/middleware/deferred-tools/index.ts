@@ -89,7 +89,7 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
       ...shared,
       tools: [load, dispatch],
       transformSystemPrompt,
-      // Not what a layer has taken out of the request: that tool does not exist for this call.
+      // Not a tool that a layer has removed from the request: it doesn't exist for this call.
       resolveToolCall: (call, ctx) =>
         ctx.is(dispatch) ? rewritten(deferred, dispatch, call, ctx) : undefined,
     });
@@ -97,7 +97,7 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
   return defineMiddleware({
     ...shared,
     tools: [load],
-    // A rule and no layer: calls that other middleware make for themselves are not given these tools.
+    // A rule and not a layer: calls that other middleware make for themselves don't get these tools.
     async transformSystemPrompt(prompt, ctx) {
       const made = transformSystemPrompt(prompt, ctx);
       await offer(deferred, ctx);
@@ -115,7 +115,7 @@ interface Deferred {
   readonly loads: LoadedTools;
 }
 
-/** Names of deferred tools that are tools of the agent, too, are known only now. Each list is looked at once. */
+/** Only now is it known which deferred tools share a name with a tool of the agent. Each list is checked once. */
 function clashCheck(owners: ReadonlyMap<string, ToolGroup>): (tools: readonly Tool[]) => void {
   const fine = new WeakSet<readonly Tool[]>();
   return (tools) => {
@@ -196,7 +196,7 @@ interface DispatchArgs {
   readonly arguments?: object;
 }
 
-/** Runs only where the call could not be made a call of the real tool, and says why. */
+/** Only runs if the call could not be turned into a call of the real tool, and says why. */
 function dispatchTool({ owners }: Deferred): Tool<DispatchArgs, DispatchArgs> {
   return tool({
     name: DISPATCH,
@@ -214,7 +214,7 @@ function dispatchTool({ owners }: Deferred): Tool<DispatchArgs, DispatchArgs> {
   });
 }
 
-/** The call of the real tool that a `deferred_tool_call` asks for; undefined when it asks for none. */
+/** The call of the real tool that a `deferred_tool_call` asks for; undefined if it asks for none. */
 async function rewritten(
   deferred: Deferred,
   dispatch: Tool<DispatchArgs, DispatchArgs>,
@@ -222,7 +222,7 @@ async function rewritten(
   ctx: ToolContext,
 ): Promise<{ toolCall: ToolCall; tool: Tool } | undefined> {
   const checked = await dispatch.input['~standard'].validate(json(call.arguments));
-  // What is wrong with it the kernel finds as well, and tells the model.
+  // The kernel finds what is wrong with it, too, and tells the model.
   if (checked.issues) return undefined;
   const { tool_name: name, arguments: args = {} } = checked.value;
   const found = await find(deferred, name, ctx);
@@ -237,7 +237,7 @@ function json(text: string): unknown {
   }
 }
 
-/** A deferred tool, loaded if it is not yet: the model may know it from earlier, and its arguments are validated. */
+/** A deferred tool, loaded if necessary: the model may know it from earlier, and its arguments are validated. */
 async function find(deferred: Deferred, name: string, ctx: ToolContext): Promise<Tool | undefined> {
   const group = deferred.owners.get(name);
   if (!group) return undefined;
@@ -248,7 +248,9 @@ async function find(deferred: Deferred, name: string, ctx: ToolContext): Promise
 
 // ── inject ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Adds the tools of loaded groups to the request, in the order of loading: what was there keeps its place. */
+/**
+ * Adds the tools of loaded groups to the request, in the order of loading, so that existing ones keep their place.
+ */
 async function offer(deferred: Deferred, ctx: ModelContext): Promise<void> {
   const ids = ctx.state.get(deferred.cell);
   if (ids.length === 0) return;
@@ -257,20 +259,23 @@ async function offer(deferred: Deferred, ctx: ModelContext): Promise<void> {
   if (session.joined?.base !== base || session.joined.ids !== ids) {
     const loaded = await Promise.all(ids.map((id) => offered(deferred, id, ctx)));
     const tools = Object.freeze([...base, ...loaded.flatMap((one) => one ?? [])]);
-    // What could not be loaded is tried again with the next request.
+    // A group that could not be loaded is tried again with the next request.
     session.joined = loaded.includes(undefined) ? undefined : { base, ids, tools };
     ctx.tools = tools;
   } else ctx.tools = session.joined.tools;
 }
 
-/** After a resume in another process, groups are loaded here. One that cannot be is left out, and an event says so. */
+/**
+ * After a resume in another process, loads the groups here. One that can't be loaded is left out, and an event says
+ * so.
+ */
 async function offered(
   deferred: Deferred,
   id: string,
   ctx: ModelContext,
 ): Promise<readonly Tool[] | undefined> {
   const group = deferred.groups.find((one) => one.id === id);
-  // A later version of the program may have it no more.
+  // A later version of the program may not have it any more.
   if (!group) return [];
   try {
     return [...(await deferred.loads.load(group, ctx)).values()];
@@ -282,8 +287,8 @@ async function offered(
 }
 
 /**
- * Calls that are still open after a resume: the kernel does not know tools that were injected before it. One that was
- * not offered even then was taken out of the request on purpose.
+ * For calls that are still open after a resume: the kernel doesn't know tools that were injected before it. A tool
+ * that was not offered even then was removed from the request on purpose.
  */
 async function reopened(
   deferred: Deferred,

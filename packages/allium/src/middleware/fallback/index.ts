@@ -29,7 +29,7 @@ import {
 
 const LIST = kinds.listOf(kinds.model<Model>());
 
-/** Each once: which one comes next is found by where the last one stands. */
+/** Each once: the next one is found by the position of the last one. */
 const MODELS = kinds.kind<readonly Model[]>(
   'a list of at least one model',
   (value) => Array.isArray(value) && value.length > 0,
@@ -84,7 +84,7 @@ const BUSY: readonly unknown[] = ['CIRCUIT_OPEN', 'RATE_LIMITED', 'CONCURRENCY_L
  */
 export function mayFallBack(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return true;
-  // Of a fallback further in: what ended it is the last error.
+  // For a fallback further in: the last error ended it.
   const { code, errors } = error as Partial<FallbackError>;
   if (code === 'FALLBACK_EXHAUSTED' && Array.isArray(errors)) return mayFallBack(errors.at(-1));
   return attribution(error)?.hook === 'model' || isTransient(error) || BUSY.includes(code);
@@ -101,7 +101,7 @@ export function fallback(options: FallbackOptions): Middleware {
   const { models, sticky, name, madeWith, ...settings } = readOptions('fallback', OPTIONS, options);
   const on = errorTest('on', settings.on);
   const chain = [...models];
-  // The cell holds the name and not the place in the list, which may be another one after a resume.
+  // The cell holds the name and not the position in the list, which may differ after a resume.
   const current = defineState<string | null>({ name: 'model', scope: 'run', initial: null });
   const failures = new WeakMap<object, { readonly model: string; readonly error: unknown }[]>();
 
@@ -119,7 +119,7 @@ export function fallback(options: FallbackOptions): Middleware {
       },
     }),
     async onError(given: ModelContext | ToolContext, error) {
-      // The context of this layer is one object for all attempts of a call, and another one for each call.
+      // The context of this layer is the same object for all attempts of a call, and differs between calls.
       const ctx = given as ModelContext;
       const failed = failures.get(ctx) ?? [];
       failures.set(ctx, failed);
@@ -138,10 +138,10 @@ export function fallback(options: FallbackOptions): Middleware {
   });
 }
 
-/** What settings were before a switch: the next model may find in them what is named for its provider. */
+/** The settings before a switch: they may hold options for the provider of the next model. */
 const whole = new WeakMap<ModelSettings, ModelSettings>();
 
-/** Settings named for other providers stay behind. */
+/** Options for other providers are removed. */
 function switchTo(ctx: ModelContext, model: Model): void {
   ctx.model = model;
   const given = whole.get(ctx.settings) ?? ctx.settings;

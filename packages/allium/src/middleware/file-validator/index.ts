@@ -57,7 +57,7 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
     OPTIONS,
     options,
   );
-  // Resolved now: a process that changes its folder later does not move them.
+  // Resolved now, so that they stay the same if the process changes its folder.
   const roots = settings.roots.map((root) => resolve(root));
   const extensions = settings.extensions?.map(ending);
   const namesFor = args === undefined ? () => isPathName : namesOf(args);
@@ -69,8 +69,9 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
       checkRules(value, located);
       return located.real;
     }
-    // Nobody said which arguments are paths, so what looks like one must not lead out either. It is passed on as it is.
-    // Some tools trim what they are given.
+    // Nobody said which arguments are paths, so anything that looks like one must not lead out either. It is passed
+    // on as it is.
+    // Some tools trim their arguments.
     const text = value.trim();
     const looks = args === undefined ? looksLikePath(text) : 'no';
     if (looks !== 'no') await checkInside(text, roots, looks === 'clearly');

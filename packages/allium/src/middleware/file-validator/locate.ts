@@ -26,8 +26,9 @@ export interface Located {
 }
 
 /**
- * Refuses a text that leads out of the roots, be it read from the first root or from the folder of the process: which of
- * them the tool will take is not known. Of a text that is only maybe a path, nothing is refused that is not there.
+ * Refuses a text that leads out of the roots, whether it is read from the first root or from the folder of the
+ * process: nobody knows which of them the tool uses. A text that may not be a path is only refused if there is
+ * something at that path.
  */
 export async function checkInside(text: string, roots: readonly string[], isClear: boolean): Promise<void> {
   const path = plainPath(text);
@@ -42,7 +43,10 @@ export async function checkInside(text: string, roots: readonly string[], isClea
   }
 }
 
-/** What shells and libraries make of `~`, `file:`, and paths of another system. What nobody can follow is the top. */
+/**
+ * What shells and libraries make of `~`, `file:`, and paths of another system. A path that nobody can follow becomes
+ * the top.
+ */
 function plainPath(text: string): string {
   if (/^~(?:[\\/]|$)/.test(text)) return join(homedir(), text.slice(1));
   if (/^file:/i.test(text)) {
@@ -56,9 +60,10 @@ function plainPath(text: string): string {
   return /^[a-z]:[\\/]/i.test(text) ? sep : text.replaceAll('\\', '/');
 }
 
-/** Resolves a path; throws Refused when it leads out of the roots or cannot be followed. */
+/** Resolves a path. Throws Refused if it leads out of the roots or can't be followed. */
 export async function locate(path: string, roots: readonly string[], told = path): Promise<Located> {
-  // What cannot be followed is refused in the same words as what lies outside: nothing is told about what is there.
+  // A path that can't be followed is refused in the same words as one outside, so that nothing is revealed about what
+  // is there.
   const outside = new Refused(told, 'is outside the allowed folders');
   if (path.includes('\0')) throw outside;
   const found = await follow(resolve(roots[0]!, path)).catch(() => undefined);
@@ -68,7 +73,7 @@ export async function locate(path: string, roots: readonly string[], told = path
   return found;
 }
 
-/** Follows links as far as something exists; what comes after that is to be created there. */
+/** Follows links as far as something exists. What comes after that would be created there. */
 async function follow(absolute: string): Promise<Located> {
   const missing: string[] = [];
   for (let at = absolute; ; at = dirname(at)) {
@@ -77,7 +82,7 @@ async function follow(absolute: string): Promise<Located> {
       if (missing.length > 0) return { real: join(real, ...missing), stats: undefined };
       return { real, stats: await stat(real) };
     } catch (error) {
-      // A link that leads nowhere: whoever creates this path creates what the link names.
+      // A link that leads nowhere: creating this path creates what the link names.
       const dangling = await lstat(at).then(
         () => true,
         () => false,

@@ -1,4 +1,4 @@
-/** Which arguments are paths: by what they are called, and by what they look like. */
+/** Which arguments are paths, by their names and by their look. */
 
 /** Last words of names whose values are paths, whatever they look like. */
 const NAMES = new Set([
@@ -33,18 +33,18 @@ export function looksLikePath(text: string): 'clearly' | 'maybe' | 'no' {
   return RELATIVE.test(text) && !URL_LIKE.test(text) ? 'maybe' : 'no';
 }
 
-/** A text in the arguments of a call, or a name in them: the names in `{ '/etc/motd': 'Hi' }` are chosen as freely. */
+/** A text in the arguments of a call, or a key: the keys in `{ '/etc/motd': 'Hi' }` are chosen just as freely. */
 export interface Found {
   /** `edits[0].file` */
   readonly at: string;
   readonly value: string;
-  /** It is called like a path, or is in a list that is. */
+  /** Its name says that it is a path, or it is in a list whose name does. */
   readonly named: boolean;
 }
 
 /**
- * The value with every text in it as `judged` returns it; the same value when nothing changes. Names are judged too, and
- * stay as they are.
+ * The value with every text replaced by what `judged` returns; the same value if nothing changes. Keys are judged
+ * too, but stay as they are.
  */
 export async function mapTexts(
   value: unknown,

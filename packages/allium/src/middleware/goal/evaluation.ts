@@ -12,7 +12,7 @@ import {
 import { safeErrorMessage } from '../../kit/index.js';
 import { beginning, cut, ending } from '../../texts/cut.js';
 
-/** What the evaluator said, or why it said nothing that can be used. */
+/** What the evaluator said, or why it can't be used. */
 export type Evaluation =
   | { readonly achieved: boolean; readonly reason: string }
   | { readonly problem: string };
@@ -75,14 +75,14 @@ function shownText({ content }: Message): string {
     .join('');
 }
 
-/** Without its middle where it is long. */
+/** Without its middle, if it is long. */
 function ends(text: string): string {
   if (text.length <= LENGTH) return text;
   const [first, last] = [beginning(text, LENGTH / 2), ending(text, LENGTH / 2)];
   return `${first} [${text.length - first.length - last.length} characters left out] ${last}`;
 }
 
-/** Models like to put JSON into a fence or after a sentence: the last object that is a verdict counts. */
+/** Models like to put JSON into a fence or after a sentence, so the last object that is a verdict counts. */
 function read(text: string): Evaluation {
   const verdict = objectsIn(text).findLast(({ achieved }) => typeof achieved === 'boolean');
   if (!verdict) return { problem: `The evaluator gave no verdict: ${JSON.stringify(cut(text, 200))}` };
@@ -90,7 +90,7 @@ function read(text: string): Evaluation {
   return { achieved: achieved as boolean, reason: typeof reason === 'string' ? reason : '' };
 }
 
-/** Places where an object may begin that are tried, counted from the end: each costs a walk over the text. */
+/** How many places where an object may begin are tried, from the end: each costs a walk over the text. */
 const MAX_STARTS = 100;
 
 /** The JSON objects in a text, without those inside of others. */
@@ -105,13 +105,13 @@ function objectsIn(text: string): readonly Record<string, unknown>[] {
       objects.push(JSON.parse(text.slice(start, end)) as Record<string, unknown>);
       done = end;
     } catch {
-      // A brace of some other meaning.
+      // A brace with some other meaning.
     }
   }
   return objects;
 }
 
-/** Behind the brace that closes the one at `start`. Braces in strings close nothing. */
+/** The index after the brace that closes the one at `start`. Braces in strings don't count. */
 function endOf(text: string, start: number): number {
   let depth = 0;
   let quoted = false;

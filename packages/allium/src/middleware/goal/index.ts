@@ -22,7 +22,7 @@ import {
 } from '../../kit/index.js';
 import { type Evaluation, evaluate } from './evaluation.js';
 
-// By way of the public entry, as plugins do it: TypeScript keeps only one of two ways to the same interface.
+// Through the public entry, as plugins do it: TypeScript keeps only one of two paths to the same interface.
 declare module '../../index.js' {
   interface RunOptions {
     /** For `goal()`: what has to be true before the run may end. */
@@ -40,7 +40,7 @@ export const OPTIONS = {
 
 export interface GoalOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
-/** What became of the goal of a run. */
+/** The outcome of the goal of a run. */
 export interface GoalOutcome {
   readonly condition: string;
   /**
@@ -55,7 +55,7 @@ export interface GoalOutcome {
 }
 
 export interface Goal extends Middleware {
-  /** What became of the goal of a run with this middleware; undefined if it had none. */
+  /** The outcome of the goal of a run with this middleware; undefined if it had none. */
   outcomeOf(result: RunResult): GoalOutcome | undefined;
 }
 
@@ -71,7 +71,7 @@ const NAME = 'goal';
  */
 export function goal(options: GoalOptions): Goal {
   const { evaluator, maxEvaluations, name, madeWith } = readOptions('goal', OPTIONS, options);
-  // Of the run, so that nothing of it is left for the next one, however this one ends.
+  // A cell of the run, so that nothing is left for the next one, however this one ends.
   const current = defineState<GoalOutcome | null>({ name: 'goal', scope: 'run', initial: null });
   const outcomes = new Outcomes();
 
@@ -117,8 +117,8 @@ export function goal(options: GoalOptions): Goal {
 const MAX_OUTCOMES = 1000;
 
 /**
- * What became of the goals of runs. Found by the result, for as long as somebody has it, and by the id of the run: the
- * result that the caller gets may be another, made further out or for an error.
+ * Outcomes of the goals of runs. Found by the result as long as somebody has it, and by the id of the run: the caller
+ * may get another result, made further out or for an error.
  */
 class Outcomes {
   private readonly byResult = new WeakMap<RunResult, GoalOutcome>();

@@ -65,7 +65,7 @@ interface Limits {
   readonly pins: PinIndex;
 }
 
-/** What stays of the older messages takes room from the latest, and how much stays depends on where those begin. */
+/** Older messages that stay take room from the latest ones, and how many stay depends on where those begin. */
 function windowOf(
   messages: readonly Message[],
   questions: readonly number[],
@@ -93,7 +93,7 @@ function windowOf(
   return [...kept.map((index) => messages[index]!), ...messages.slice(cut)];
 }
 
-/** Messages that stay, with the question of the first where that is no user message. */
+/** Messages that stay, preceded by the question if the first isn't a user message. */
 function led(messages: readonly Message[], kept: readonly number[]): readonly number[] {
   const [first] = kept;
   if (first === undefined || messages[first]!.role === 'user') return kept;
@@ -108,7 +108,7 @@ function nextUser(messages: readonly Message[], from: number, last: number): num
   return -1;
 }
 
-/** Where the latest messages begin that fit beside what stays. */
+/** Where the latest messages begin that fit beside those that stay. */
 function begin(messages: readonly Message[], limits: Limits, kept: number, keptTokens: number): number {
   const { maxMessages, maxTokens, counts } = limits;
   let at = messages.length;

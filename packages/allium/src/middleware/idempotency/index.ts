@@ -1,4 +1,4 @@
-/** Runs a tool at most once per call: a call that comes back gets the result it had. */
+/** Runs a tool at most once per call: a repeated call gets the first result. */
 
 import { abortable } from '../../caching/abortable.js';
 import type { AnswerStore } from '../../caching/answers.js';
@@ -84,10 +84,10 @@ export function idempotency(options: IdempotencyOptions): Middleware {
     }
     const result = await next();
     try {
-      // Not given up for an abort: the tool has run, and that should be known.
+      // Not cancelled by an abort: the tool has run, and that should be known.
       await store.set(id, { version: 1, expiresAt: time.now() + ttlMs, result }, ttlMs);
     } catch (error) {
-      // An error now would tell the model that the call did not happen, and it would make it again.
+      // An error now would tell the model that the call did not happen, and it would repeat it.
       ctx.emit('idempotency', { toolCallId: ctx.toolCall.id, key: id, error: safeErrorMessage(error, ctx) });
     }
     return result;
@@ -98,7 +98,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
     madeWith,
     ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['keeps'],
-    // It is given what the guards left, so nothing they removed is ever stored.
+    // It gets what the guards left, so nothing they removed is ever stored.
     sink: true,
     async wrapTool(ctx, next) {
       const wanted = applies(ctx) ? key(ctx) : undefined;

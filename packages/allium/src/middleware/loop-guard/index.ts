@@ -44,11 +44,11 @@ export const OPTIONS = {
 export interface LoopGuardOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 interface Seen {
-  /** Fingerprints of the latest turns, oldest first, one after the other: a text is stored at less than a list. */
+  /** Fingerprints of the latest turns, oldest first, in one text: that takes less space than a list. */
   readonly turns: string;
   /** The model has been told. */
   readonly nudged: boolean;
-  /** The model is to be told now. */
+  /** The model has to be told now. */
   readonly due: boolean;
 }
 
@@ -77,7 +77,7 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
       return { ...rest, turns: turns.join('') };
     },
   });
-  // Calls of the latest turn that ignored tools answered under another name, as `deferredTools` has it.
+  // Calls of the latest turn that an ignored tool answered under another name, as with `deferredTools`.
   const resolved = defineState<readonly string[]>({ name: 'resolved', scope: 'run', initial: [] });
   const noteResolved = (ctx: ToolContext): void => {
     const { toolCall, assistantMessage } = ctx;
@@ -104,7 +104,7 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
       ctx.state.set(seen, { turns, nudged: nudged || due, due });
       if (!loops) return undefined;
       const message = `The same tool calls had the same results ${alike} times in ${turns.length / WIDTH} turns.`;
-      // What is returned here goes by way of `onRunEnd`, where the nudge keeps the run going; a stop does not.
+      // What is returned here passes `onRunEnd`, where the nudge keeps the run going; a stop doesn't.
       return due ? { reason: 'loop', message } : ctx.stop('loop', message);
     },
     onRunEnd(ctx) {
@@ -132,7 +132,7 @@ function ignoring(ignore: NonNullable<LoopGuardOptions['ignore']>): (toolCall: T
   return ({ name }) => names.has(name);
 }
 
-/** One text for what the turn asked and got; undefined when it called no tool that counts. */
+/** One text for what the turn asked and got; undefined if it called no tool that counts. */
 function fingerprint(
   { message, toolResults }: TurnContext,
   ignored: (toolCall: ToolCall) => boolean,
@@ -149,13 +149,13 @@ function fingerprint(
   return hashText(lines.length === 1 ? lines[0]! : lines.sort().join('\n'));
 }
 
-/** Mostly every call has its result, and they stand in the same order. */
+/** Usually every call has its result, in the same order. */
 function resultOf({ id }: ToolCall, place: number, results: readonly ToolMessage[]): ToolMessage | undefined {
   const there = results[place];
   return there?.toolCallId === id ? there : results.find(({ toolCallId }) => toolCallId === id);
 }
 
-/** Mostly one text, which needs no putting in order. */
+/** Usually one text, which needs no sorting. */
 function contentOf(result: ToolMessage | undefined): string {
   const only = result?.content.length === 1 ? result.content[0] : undefined;
   if (only?.type === 'text' && Object.keys(only).length === 2) return canonicalJson(only.text);

@@ -30,8 +30,8 @@ export function maxTurns(options: MaxTurnsOptions = {}): Middleware {
     name,
     madeWith,
     shouldStopAfterTurn(ctx) {
-      // The run counts its own turns, over resumes too: a counter in here would be shared by concurrent runs.
-      // A run that ends by itself in its last turn is done, not stopped.
+      // The run counts its own turns, also across resumes: a counter in here would be shared by concurrent runs. A
+      // run that ends by itself in its last turn is done, not stopped.
       return (
         ctx.more &&
         ctx.turn >= turns && { reason: 'max_turns', message: `The run has taken its ${turns} turns.` }

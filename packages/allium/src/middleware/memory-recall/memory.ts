@@ -1,4 +1,4 @@
-/** The port of memories, and one in this process. */
+/** The port for memories, and a memory in this process. */
 
 import type { Awaitable } from '../../index.js';
 import { checkInteger, checkOptions } from '../../kit/index.js';
@@ -21,7 +21,7 @@ export interface MemoryScope {
 }
 
 /**
- * What remembers.
+ * A memory.
  *
  * Contract: `recall` returns at most `k` items of the scope, the best first, without those of `exceptSession`. Both may
  * throw or take too long: the run goes on without. `signal` aborts when nobody waits any more.
@@ -40,7 +40,7 @@ export interface Memory {
   ): Awaitable<void>;
 }
 
-/** Names a tenant, and none, so that no two are the same. */
+/** An owner for each tenant, and one for no tenant, all different. */
 export function ownerOf({ tenant }: MemoryScope): string {
   return JSON.stringify([tenant ?? null]);
 }
@@ -63,8 +63,8 @@ interface Kept {
 }
 
 /**
- * A memory in this process, for tests and small tools. An item counts for the words it shares with the query, rare
- * words for more. Each recall looks at every item of the tenant.
+ * A memory in this process, for tests and small tools. Items are ranked by the words they share with the query; rare
+ * words count more. Each recall looks at every item of the tenant.
  */
 export function localMemory(
   options: {
@@ -100,7 +100,7 @@ export function localMemory(
   };
 }
 
-/** Items that share a word with the query, the best first and the newer of two as good. */
+/** Items that share a word with the query, the best first; of two equally good ones, the newer. */
 function best(kept: readonly Kept[], terms: readonly string[]): readonly MemoryItem[] {
   const weights = terms.map((term) => {
     const having = kept.reduce((sum, one) => sum + (one.terms.has(term) ? 1 : 0), 0);

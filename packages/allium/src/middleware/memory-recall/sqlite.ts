@@ -18,7 +18,7 @@ export interface SqliteMemory extends Memory {
   close(): void;
 }
 
-/** The owner is in the index, too: a search touches only what is the tenant's. What counts is the column, though. */
+/** The owner is in the index, too, so that a search only touches the tenant's items. But the column decides. */
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS allium_memory_meta (version INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS allium_memory (
@@ -101,7 +101,7 @@ class FullTextMemory implements SqliteMemory {
     scope: MemoryScope,
     { exceptSession }: { readonly exceptSession?: string },
   ): readonly MemoryItem[] {
-    // Only letters and digits are left in terms, so nothing in a query can be taken for an operator.
+    // Terms have only letters and digits, so nothing in a query can be taken for an operator.
     const terms = queryTerms(query).map((term) => `"${term}"`);
     if (terms.length === 0) return [];
     const owner = ownerOf(scope);
@@ -130,7 +130,7 @@ class FullTextMemory implements SqliteMemory {
     if (this.#owned) this.#database.close();
   }
 
-  /** A savepoint and no transaction: the owner of the database may be in the middle of one. */
+  /** A savepoint and not a transaction: the owner of the database may be in the middle of one. */
   #atomically(work: () => void): void {
     this.#database.exec('SAVEPOINT allium_memory');
     try {
@@ -143,7 +143,7 @@ class FullTextMemory implements SqliteMemory {
   }
 }
 
-/** A tenant may be called anything; the index knows it as one word. */
+/** A tenant may be called anything; in the index it is one word. */
 function tokenOf(owner: string): string {
   return createHash('sha256').update(owner).digest('hex');
 }

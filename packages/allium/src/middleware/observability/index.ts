@@ -1,4 +1,4 @@
-/** Spans and metrics of runs, model calls, tool calls and of the middleware that acted, for whatever takes them. */
+/** Spans and metrics of runs, model calls, tool calls and middleware actions, for any backend. */
 
 import {
   type Context,
@@ -81,7 +81,7 @@ const NOTHING: SpanHandle = { end() {} };
  */
 export function observability(options: ObservabilityOptions = {}): Middleware {
   const { span, counter, histogram, clock, name, madeWith } = readOptions('observability', OPTIONS, options);
-  /** The spans of runs under way: no cell could hold them, and each is taken out when its run has ended. */
+  /** The spans of runs in progress. Each is removed when its run has ended. */
   const runs = new Map<string, SpanHandle>();
 
   /** Calls `work` inside a span and reports how long it took and how it ended. */
@@ -115,7 +115,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
       try {
         finish(failure(error));
       } catch (problem) {
-        // What came through `next()` goes on, whatever happens here.
+        // An error that came through `next()` continues, whatever happens here.
         ctx.emit('observability_failed', { error: safeErrorMessage(problem, ctx) });
       }
       throw error;
@@ -144,7 +144,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
           }),
           ({ status }) => counter('allium.runs', 1, { 'gen_ai.agent.name': ctx.agent.name, status }),
           ({ changes }) => {
-            // That a tool failed is told by its own span.
+            // Failed tools have their own span.
             for (const { by, what, turn } of changes) if (by !== 'kernel') acted(ctx, by, what, turn);
           },
         );
@@ -198,7 +198,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
   });
 
   function acted(ctx: RunContext, by: string, what: string, turn: number): void {
-    // What follows a colon may quote an error or a reason.
+    // Text after a colon may quote an error or a reason.
     const action = what.split(':', 1)[0]!;
     const attributes = { 'allium.middleware.name': by, 'allium.middleware.action': action };
     const subject = { ...attributes, 'allium.turn': turn };
@@ -207,7 +207,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
   }
 }
 
-/** The name of a span and what is known when it begins. */
+/** The name of a span and its attributes at the start. */
 type Subject = readonly [name: string, attributes: Attributes];
 
 function runSubject(ctx: RunContext): Subject {
@@ -253,7 +253,7 @@ function toolSubject({ toolCall, runId, turn, attempt }: ToolContext): Subject {
   ];
 }
 
-/** Metrics are kept apart by these only: an id in them would make a series of its own of every call. */
+/** The only attributes of metrics: with an id, every call would be its own series. */
 const MEASURED = [
   'gen_ai.operation.name',
   'gen_ai.agent.name',
@@ -274,7 +274,7 @@ function toolOutcome({ isError }: ToolResult): SpanOutcome {
 
 const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'stopped' } as const;
 
-/** Control signals are no errors. Of errors the kind is told; their message may quote anything. */
+/** Control signals are not errors. For errors only the kind is reported: the message may quote anything. */
 function failure(error: unknown): SpanOutcome {
   const signal = controlKind(error);
   if (signal) return { status: SIGNALS[signal], attributes: {} };

@@ -45,7 +45,7 @@ export function patchToolCalls(options: PatchToolCallsOptions = {}): Middleware 
   });
 }
 
-/** The same list when there is nothing to repair. */
+/** Returns the same list if there is nothing to repair. */
 function patch(messages: readonly Message[], text: string): readonly Message[] {
   if (isWhole(messages)) return messages;
   const patched: Message[] = [];
@@ -72,7 +72,10 @@ function isWhole(messages: readonly Message[]): boolean {
   return open.length === 0;
 }
 
-/** The first result of this call after its message; one that comes after the id was used again is not of this call. */
+/**
+ * The first result of this call after its message. If the id was used again before it, the result belongs to the
+ * other call.
+ */
 function resultOf(call: ToolCall, messages: readonly Message[], from: number): ToolMessage | undefined {
   for (let i = from + 1; i < messages.length; i++) {
     const message = messages[i]!;

@@ -1,4 +1,4 @@
-/** Marks the beginning of requests that stays the same, for providers that bill by cache. */
+/** Marks the part of requests that stays the same, for providers with a prompt cache. */
 
 import { defineMiddleware, type Message, type Metadata, type Middleware } from '../../index.js';
 import {
@@ -38,7 +38,8 @@ export function promptCaching(options: PromptCachingOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
-    // A rule and no layer, after every `transformContext`: calls that middleware make for themselves are not repeated.
+    // A rule and not a layer, after every `transformContext`: calls that middleware make for themselves aren't
+    // repeated.
     transformSystemPrompt(prompt, ctx) {
       const { settings, messages } = ctx;
       const given = settings.systemMetadata;
@@ -68,7 +69,7 @@ export function cacheMark(options: { readonly ttl?: '5m' | '1h' } = {}): Metadat
 
 type Marks = Readonly<Record<string, Metadata>>;
 
-/** By provider, in the words of each. Those that cache by themselves need none; a provider sees its own only. */
+/** By provider, each in its own words; a provider only sees its own. Those that cache automatically need none. */
 function marksOf(ttl: '5m' | '1h'): Marks {
   const long = ttl === '1h' && { ttl };
   const ephemeral = Object.freeze({ cacheControl: Object.freeze({ type: 'ephemeral', ...long }) });
@@ -77,8 +78,8 @@ function marksOf(ttl: '5m' | '1h'): Marks {
 }
 
 /**
- * The last message, and those before the latest answers: there the requests of the turns before ended. Messages
- * without an id are in no history: a middleware put them into this request, and into the next it may put others.
+ * The last message, and those before the latest answers, where the requests of earlier turns ended. Messages without
+ * an id are in no history: a middleware put them into this request, and may put others into the next.
  */
 function placesOf(messages: readonly Message[], count: number): readonly number[] {
   const last = messages.findLastIndex(({ id }) => id !== '');

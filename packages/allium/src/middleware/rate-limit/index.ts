@@ -60,7 +60,7 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   if (mode === 'reject' && settings.maxWaitMs !== undefined)
     throw invalidOption('maxWaitMs', "left out with mode: 'reject', which never waits", maxWaitMs);
   const counter = limiter === undefined ? windows(limit, perMs) : shared(limiter, limit, perMs);
-  // To refuse is to have no patience at all.
+  // Refusing means having no patience.
   const patienceMs = mode === 'reject' ? 0 : maxWaitMs;
 
   const admit = (ctx: RunContext | ModelContext | ToolContext): Promise<void> | undefined => {
@@ -72,15 +72,15 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
-    // A hook before the call and nothing around it: most calls do not wait, and then nothing is awaited.
+    // A hook before the call and nothing around it: most calls don't wait, and then nothing is awaited.
     ...(scope === 'model' && { beforeModel: admit }),
     ...(scope === 'tool' && { beforeTool: admit }),
-    // A run that had a turn before goes on: it began once, and was counted then.
+    // A resumed run was counted when it began.
     ...(scope === 'run' && { beforeRun: (ctx) => (ctx.turn > 0 ? undefined : admit(ctx)) }),
   });
 }
 
-/** A call that asks for its turn. Most get it at once, so the rest is made only for those who wait. */
+/** A call that asks for its turn. Most get it at once, so the rest is only made for those that wait. */
 class Call implements Asked {
   constructor(
     private readonly ctx: RunContext | ModelContext | ToolContext,

@@ -5,8 +5,8 @@ import { type Clock, monotonic, sleep } from '../../index.js';
 /**
  * What counts: any limiter of rate-limiter-flexible, or anything like it.
  *
- * Contract: `consume` resolves when the call may begin, and rejects with `{ msBeforeNext }` when it may not yet. What
- * else it rejects with is an error of its own, which fails the call.
+ * Contract: `consume` resolves when the call may begin, and rejects with `{ msBeforeNext }` if it may not yet. Any
+ * other rejection is an error of its own, which fails the call.
  */
 export interface SharedLimiter {
   consume(key: string, points: number): Promise<unknown>;
@@ -19,13 +19,13 @@ export interface Asked {
   readonly patienceMs: number;
   readonly clock: Clock;
   signal(): AbortSignal;
-  /** Told when it has to wait. */
+  /** Called when it has to wait. */
   waits(waitMs: number): void;
   refused(retryAfterMs: number): Error;
 }
 
 export class Shared {
-  /** Those of this process who wait for a key, in order: only the first of them asks. */
+  /** Calls of this process that wait for a key, in order: only the first one asks. */
   private readonly lines = new Map<string, Line>();
 
   constructor(private readonly limiter: SharedLimiter) {}

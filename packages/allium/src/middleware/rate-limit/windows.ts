@@ -2,7 +2,7 @@
 import { type Clock, monotonic } from '../../index.js';
 import type { Asked } from './shared.js';
 
-/** Keys there may be before those are dropped that have nothing to remember. */
+/** How many keys there may be before those with nothing to remember are dropped. */
 const SWEEP = 1000;
 
 export class Windows {
@@ -14,12 +14,12 @@ export class Windows {
     private readonly perMs: number,
   ) {}
 
-  /** Keys it remembers something of. */
+  /** How many keys it remembers something about. */
   get size(): number {
     return this.keys.size;
   }
 
-  /** Undefined when the call may begin at once; otherwise a promise of its turn. */
+  /** Undefined if the call may begin at once; otherwise a promise of its turn. */
   take(asked: Asked): Promise<void> | undefined {
     let window = this.keys.get(asked.key);
     if (window === undefined) {
@@ -101,7 +101,7 @@ class Window {
     return now;
   }
 
-  /** When the call behind `ahead` others may begin: each takes the place of one that began `perMs` before. */
+  /** When the call behind `ahead` others may begin: each takes the place of one that began `perMs` earlier. */
   private turnOf(ahead: number, now: number): number {
     const free = this.limit - this.counted;
     if (ahead < free) return now;

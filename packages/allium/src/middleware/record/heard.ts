@@ -1,4 +1,4 @@
-/** Listens to the streams of a model call and says how the one that counts was cut up. */
+/** Listens to the streams of a model call and says how the one that counts was cut into pieces. */
 
 import type { HeardPart } from '../../cassette/pieces.js';
 import type { ModelContext, ModelPart, ModelResponse } from '../../index.js';
@@ -21,7 +21,7 @@ export class Heard {
   }
 }
 
-/** Hears every stream that comes in to this layer: each attempt further in, and answers that did not stream. */
+/** Hears every stream that reaches this layer: each attempt further in, and answers that did not stream. */
 export function listen(ctx: ModelContext): Heard[] {
   const streams: Heard[] = [];
   ctx.transform(() => {
@@ -40,7 +40,7 @@ export function listen(ctx: ModelContext): Heard[] {
   return streams;
 }
 
-/** The stream this response came by. Guards may have changed its texts meanwhile, but not its blocks. */
+/** The stream of this response. Guards may have changed its texts meanwhile, but not its blocks. */
 export function streamOf(response: ModelResponse, streams: readonly Heard[]): Heard {
   const alike = streams.filter(({ ended, blocks }) => ended && sameBlocks(blocks, response.content, false));
   const found = alike.findLast(({ blocks }) => sameBlocks(blocks, response.content, true)) ?? alike.at(-1);

@@ -143,7 +143,7 @@ async function answerOf(
   };
 }
 
-/** Nothing for what was cut off from outside, and for the complaint of a cassette further in. */
+/** Undefined for a call that was cut off from outside, or that failed because of a cassette further in. */
 function failedAnswer(
   error: unknown,
   ctx: ModelContext,
@@ -154,7 +154,7 @@ function failedAnswer(
   if (stop) return { stop: clean.value(stop) };
   if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
   const { parts, blocks } = streams.at(-1) ?? { parts: [], blocks: [] };
-  // Guards have not seen all of what broke off, so nobody knows whether it may be written.
+  // Guards haven't seen all of an answer that broke off, so nobody knows whether it may be written.
   const content = judgesAnswers(ctx) ? [] : storedParts(parts, blocks, clean);
   const stored = toStoredError(error);
   const told = isTellable(stored, ctx) ? stored : toBareError(error, errorKind(error));
@@ -178,7 +178,9 @@ async function failedOutcome(
   return judgesResults(ctx) ? guardedFailure(error, ctx, clean) : { error: toStoredFailure(error, clean) };
 }
 
-/** The error as far as guards let the model read it, so that a replay leaves the same result; or what they put in its place. */
+/**
+ * The error as guards let the model read it, so that a replay leaves the same result; or what they put in its place.
+ */
 async function guardedFailure(
   error: unknown,
   ctx: ToolContext,
@@ -191,7 +193,7 @@ async function guardedFailure(
     if (!changed && isTellable(stored, ctx)) return { error: stored };
     return { error: clean.value(toBareError(error, text)) };
   } catch (ended) {
-    // A guard stops the run, or broke: the kernel, which asks it again, hears of it too.
+    // A guard stops the run, or broke. The kernel asks it again and finds out too.
     const stop = stopOf(ended);
     return stop && { stop: clean.value(stop) };
   }

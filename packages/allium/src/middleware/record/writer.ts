@@ -1,4 +1,4 @@
-/** Writes a cassette: the lines of a run in the order its calls began, however they end. */
+/** Writes a cassette: the lines of a run in the order in which its calls began, however they end. */
 
 import fs, { appendFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -21,9 +21,9 @@ export type Draft = Entry extends infer E ? (E extends Entry ? Omit<E, 'run'> : 
 
 /** The place of a call in the cassette, taken when it begins. */
 export interface Place {
-  /** Writes this line and those that waited for it. Without a draft the place is given up. */
+  /** Writes this line and those that waited for it. Without a draft, the place stays empty. */
   fill(draft: Draft | undefined): Awaitable<void>;
-  /** The request as it is written here: only what is new since one that was written before this call began. */
+  /** The request as it is written here: only what is new compared to one that was written before this call began. */
   shortened(key: string, request: PlainRequest): StoredRequest;
   /** Has the run waited for the answer to this question before? */
   waitsAgain(requestId: string): boolean;
@@ -124,7 +124,7 @@ function shortened(own: Base, request: PlainRequest, bases: readonly Base[]): St
     .filter((base) => startsWith(own.messages, base.messages))
     .sort((a, b) => b.messages.length - a.messages.length)[0];
   if (!before) {
-    // What a request lacks need not be said.
+    // Empty fields are left out.
     const given = Object.entries(fields).filter(([, value]) => Object.keys(value).length > 0);
     return { ...Object.fromEntries(given), messages };
   }
@@ -140,7 +140,7 @@ function startsWith(list: readonly string[], start: readonly string[]): boolean 
   return start.length <= list.length && start.every((item, i) => item === list[i]);
 }
 
-/** One line after the other, the header first. Waits only where the sink does. */
+/** One line after the other, the header first. Waits only if the sink does. */
 function inOrder(sink: (line: string) => Awaitable<void>): (lines: readonly string[]) => Awaitable<void> {
   let begun = false;
   let busy: Promise<void> | undefined;
@@ -155,7 +155,7 @@ function inOrder(sink: (line: string) => Awaitable<void>): (lines: readonly stri
     begun = true;
     const written = busy ? busy.then(() => put(all)) : put(all);
     if (!written) return undefined;
-    // Whoever waits for these lines hears that writing failed; the next ones are tried all the same.
+    // The caller of these lines learns that writing failed. The next ones are tried anyway.
     const idle = (): void => {
       if (busy === mine) busy = undefined;
     };
@@ -171,7 +171,7 @@ function sinkOf(to: Sink): (line: string) => Awaitable<void> {
   return fileSink(to);
 }
 
-/** The first line begins the file anew. Written at once: a recording is there however its process ends. */
+/** The first line starts the file over. Written at once, so that the recording is there however the process ends. */
 function fileSink(to: string | URL): (line: string) => void {
   const path = to instanceof URL ? fileURLToPath(to) : to;
   let begun = false;

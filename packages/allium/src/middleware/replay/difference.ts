@@ -1,9 +1,9 @@
-/** How what was asked differs from what was recorded, for people. */
+/** How a question differs from what was recorded, for people. */
 
 export interface Difference {
   /** Where, like `messages[1].content[0].text`. */
   readonly path: string;
-  /** Undefined: nothing there. */
+  /** Undefined: there is nothing. */
   readonly recorded: unknown;
   readonly asked: unknown;
 }
@@ -18,7 +18,7 @@ export function differences(recorded: unknown, asked: unknown): readonly Differe
   });
 }
 
-/** How far apart they are: texts that have something in common are nearer than texts that have nothing. */
+/** How far apart they are: texts that share something are nearer than texts that share nothing. */
 export function distance(list: readonly Difference[]): number {
   return list.reduce((sum, { recorded, asked }) => {
     if (typeof recorded !== 'string' || typeof asked !== 'string') return sum + 1;
@@ -31,7 +31,7 @@ const MAX_SHOWN = 5;
 const AROUND = 24;
 const WIDTH = 72;
 
-/** The first few, three lines each. Of long texts only what surrounds the first difference is shown. */
+/** The first few, three lines each. For long texts, only the surroundings of the first difference. */
 export function describe(list: readonly Difference[]): string {
   const lines = list.slice(0, MAX_SHOWN).flatMap(({ path, recorded, asked }) => {
     const both = typeof recorded === 'string' && typeof asked === 'string';
@@ -59,7 +59,7 @@ function common(a: string, b: string): { start: number; end: number } {
   return { start, end };
 }
 
-/** Texts, numbers and the like by their place; empty lists and objects count as one. */
+/** Texts, numbers and the like by their path; an empty list or object counts as one. */
 function leaves(value: unknown, path = '', out = new Map<string, unknown>()): Map<string, unknown> {
   const list = Array.isArray(value);
   if (typeof value !== 'object' || value === null) out.set(path, value);

@@ -30,12 +30,12 @@ export const OPTIONS = {
 
 export interface ReplayOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
-/** A run under way. */
+/** A run in progress. */
 interface ReplayedRun extends Replayed {
-  /** What tools asked people, by the call and what it was asked with. */
+  /** What tools asked people, by call and question. */
   readonly questions: Map<string, Question[]>;
   readonly refused: Refused;
-  /** Why the first call got no recording, a miss or a damaged cassette: no layer further out can hide it. */
+  /** Why the first call found no recording: a miss or a damaged cassette. No outer layer can hide it. */
   failure: { readonly error: unknown } | undefined;
 }
 
@@ -76,14 +76,14 @@ export function replay(options: ReplayOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
-    // It looks up what `record` wrote, which is given the guarded view.
+    // It looks up what `record` wrote, which gets the guarded view.
     sink: true,
     traits: ['replays'],
     async wrapRun(ctx, next) {
       let resumable = false;
       try {
         const result = await next();
-        // A call of a tool that was not recorded became an error result for the model, which nobody would notice.
+        // A tool call without a recording became an error result for the model, which nobody would notice.
         const { failure } = runOf(ctx);
         if (failure) throw failure.error;
         resumable = result.status === 'suspended';
@@ -98,7 +98,7 @@ export function replay(options: ReplayOptions): Middleware {
       if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
       const restore = withIds(ctx);
       holdGuards(entry.answer, restore, ctx, runOf(ctx).refused);
-      // Through the kernel like any model: streamed, guarded, counted and paid for as it was.
+      // Through the kernel like any model: streamed, guarded, counted and paid for as before.
       return next({ model: playbackModel(ctx.model, entry.answer, restore) });
     },
     wrapTool(ctx, next) {
@@ -115,7 +115,7 @@ export function replay(options: ReplayOptions): Middleware {
       questions.set(call, own);
       const playback: Playback = {
         first: entry,
-        // A call that waited for somebody has another recording: what came of it.
+        // A call that waited for somebody has another recording, with what happened then.
         take: () => find<ToolEntry>(asked, ctx) ?? missing(asked, ctx),
         giveBack: (one) => taken.delete(one),
         questions: own,
@@ -125,7 +125,7 @@ export function replay(options: ReplayOptions): Middleware {
   });
 }
 
-/** What goes wrong in here fails the run in the end, whatever layers and tools make of it. */
+/** A failure in here fails the run in the end, whatever layers and tools make of it. */
 function loudly<T>(run: ReplayedRun, find: () => T): T {
   try {
     return find();

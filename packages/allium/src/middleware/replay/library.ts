@@ -9,7 +9,7 @@ import { describeValue, type Kind, kinds } from '../../kit/index.js';
 /** A file, or the lines of one. */
 export type Source = string | URL | readonly string[];
 
-/** What one run has been answered so far. */
+/** What one run has been answered with so far. */
 export interface Replayed {
   readonly taken: Set<Entry>;
   /** The recorded runs it follows, by number. */
@@ -41,8 +41,8 @@ export class Library {
 
   /**
    * The recording for a call. A run follows one of the recorded runs as long as that has an answer, so that a
-   * cassette may be replayed any number of times, by runs side by side. Each recording answers once per run; calls
-   * that ask the same get theirs by their place in the run, otherwise in the order they were recorded.
+   * cassette can be replayed any number of times, also by parallel runs. Each recording answers once per run. Calls
+   * that ask the same get theirs by their position in the run, otherwise in the order of recording.
    */
   take(asked: Asked, { taken, follows }: Replayed): Entry | undefined {
     const free = this.recordings(asked).flatMap(({ entry }) => (taken.has(entry) ? [] : [entry]));
@@ -111,7 +111,7 @@ function nameOf(from: Source): string {
   return typeof from === 'string' || from instanceof URL ? String(from) : 'the cassette';
 }
 
-/** A file that does not exist is a cassette with nothing on it. */
+/** A file that doesn't exist is an empty cassette. */
 function linesOf(from: Source): readonly string[] {
   if (typeof from !== 'string' && !(from instanceof URL)) return from;
   try {

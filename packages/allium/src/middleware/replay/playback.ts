@@ -1,4 +1,4 @@
-/** Recordings in the place of what was recorded: a model and a tool that do it all again, without doing anything. */
+/** A model and a tool that play back recordings instead of doing anything. */
 
 import type { Cleaner } from '../../cassette/clean.js';
 import { fromStoredError } from '../../cassette/failures.js';
@@ -25,7 +25,7 @@ export function playbackModel(asked: Model, answer: StoredAnswer, restore: Clean
   };
 }
 
-/** The model that was asked, with its price; or another one that answered in its place further in. */
+/** The model that was asked, with its price; or the one that answered instead, further in. */
 function whoAnswered({ provider, id, price }: Model, answer: StoredAnswer): Omit<Model, 'stream'> {
   const other = 'finish' in answer ? answer.model : undefined;
   if (other === undefined) return { provider, id, ...(price && { price }) };
@@ -38,15 +38,16 @@ export interface Playback {
   readonly first: ToolEntry;
   /** Finds the next one. */
   take(): ToolEntry;
-  /** This one did not come about yet. */
+  /** This one hasn't happened yet. */
   giveBack(entry: ToolEntry): void;
-  /** What the call has asked so far, before the run was resumed too. */
+  /** What the call has asked so far, also before the run was resumed. */
   readonly questions: Question[];
 }
 
 /**
- * The same tool, but what it shows, asks, returns or throws comes from recordings. Like any tool it runs again from
- * its start when it is answered: it asks everything once more, and each recording begins with what the last one held.
+ * The same tool, but what it shows, asks, returns or throws comes from recordings. Like any tool, it runs again from
+ * the start when it is answered: it asks everything again, and each recording begins with the questions of the last
+ * one.
  */
 export function playbackTool(tool: Tool, calls: Playback, restore: Cleaner): Tool {
   const { first, questions } = calls;
@@ -68,7 +69,7 @@ export function playbackTool(tool: Tool, calls: Playback, restore: Cleaner): Too
       if ('result' in outcome) return toolResult(restore.value(outcome.result));
       if ('error' in outcome) throw fromStoredError(restore.value(outcome.error));
       if ('stop' in outcome) throw stopFrom(outcome.stop, restore);
-      // What the tool did with the answer is what was recorded next.
+      // What the tool did with the answer was recorded next.
       if (!outcome.again) questions.push(outcome.suspend);
       await askAll();
     }

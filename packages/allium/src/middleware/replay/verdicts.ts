@@ -1,4 +1,4 @@
-/** What guards said of recorded calls when they saw them whole. */
+/** What guards said about recorded calls when they saw them whole. */
 
 import type { Cleaner } from '../../cassette/clean.js';
 import type { StoredAnswer } from '../../cassette/format.js';
@@ -6,10 +6,10 @@ import { partsOfStored } from '../../cassette/pieces.js';
 import { type AssistantContent, type ModelContext, type ToolCall, toolCallsOf } from '../../index.js';
 import { ResponseAssembler, rememberVerdict } from '../../kit/index.js';
 
-/** Why calls do not run, by what they say. */
+/** Why calls do not run, by their text. */
 export type Refused = Map<string, string>;
 
-/** Holds the guards of this run to what was said. Where it has none for calls, those are noted in `refused`. */
+/** Holds the guards of this run to what was said. If it has no guards for calls, those are noted in `refused`. */
 export function holdGuards(
   answer: StoredAnswer,
   restore: Cleaner,

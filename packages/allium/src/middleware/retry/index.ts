@@ -84,7 +84,7 @@ export function retry(options: RetryOptions = {}): Middleware {
     const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
     return jitter === 'full' ? random() * delay : delay;
   };
-  /** Waits before another attempt; false if there is to be none. */
+  /** Waits before another attempt; false if there is none. */
   const waited = async (ctx: ModelContext | ToolContext, error: unknown, attempt: number) => {
     if (attempt >= attempts || !(await retryOn(error, ctx))) return false;
     const clock = given ?? ctx.agent.clock;
@@ -108,7 +108,7 @@ export function retry(options: RetryOptions = {}): Middleware {
     seams: [on],
     traits: ['retries'],
     onError: async (ctx, error) => ((await waited(ctx, error, ctx.attempt)) ? 'retry' : undefined),
-    // A sub-agent that fails is no exception but a result that says so.
+    // A sub-agent that fails doesn't throw; its result says so.
     ...(on === 'tool' && {
       async wrapTool(ctx: ToolContext, next: Next<ToolResult, ToolOverride>) {
         for (let attempt = 1; ; attempt++) {

@@ -2,12 +2,12 @@
 
 import { errorChain, errorHeader } from '../../kit/index.js';
 
-/** Milliseconds, from the error or a cause of it; undefined when there is no wish, or one that has passed. */
+/** Milliseconds, from the error or one of its causes; undefined if it doesn't say, or the time has passed. */
 export function retryAfterOf(error: unknown, now: number): number | undefined {
   try {
     return wishOf(error, now);
   } catch {
-    // An error that cannot be read.
+    // An error that can't be read.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** Skills on disk: which there are, and their files, read so that nothing outside a skill's folder ever is. */
+/** Skills on disk: finds them and reads their files, never anything outside a skill's folder. */
 
 import { constants, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs';
 import { open, readdir, realpath } from 'node:fs/promises';
@@ -17,11 +17,14 @@ export interface Skill {
 
 export interface Found {
   readonly skills: ReadonlyMap<string, Skill>;
-  /** Why others cannot be used: one bad file does not take the good ones with it. */
+  /** Why others can't be used: one bad file doesn't affect the good ones. */
   readonly problems: readonly string[];
 }
 
-/** Every folder right below `dir` with a SKILL.md in it, by name. Others, and those that begin with a dot, are no skills. */
+/**
+ * Every folder directly in `dir` that has a SKILL.md, by name. Others, and those that begin with a dot, are not
+ * skills.
+ */
 export function findSkills(dir: string): Found {
   const root = folderAt(dir);
   const problems: string[] = [];
@@ -32,7 +35,7 @@ export function findSkills(dir: string): Found {
       try {
         return skillAt(root, join(dir, name), name) ?? [];
       } catch (error) {
-        // Not only what is wrong in it: it may not be readable at all.
+        // Not necessarily a mistake in it: it may be unreadable.
         const { code, message } = error as Error & { code?: unknown };
         problems.push(
           code === 'INVALID_SKILL' ? message : `${join(dir, name, MAIN_FILE)} cannot be read: ${message}`,
@@ -85,20 +88,21 @@ function statAt(path: string): Stats | undefined {
 /** Why a file is not read, in words for the model. */
 export class Refused extends Error {}
 
-/** The text of a file of a skill. Throws Refused for everything that is not one. */
+/** The text of a file of a skill. Throws Refused for everything else. */
 export async function readSkillFile(
   { name, folder }: Skill,
   file: string,
   maxBytes: number,
 ): Promise<string> {
-  // The same words for what is outside and what is not there: nothing is told about the rest of the disk.
+  // The same words for what is outside and what doesn't exist, so that nothing is revealed about the rest of the
+  // disk.
   const refused = new Refused(`${JSON.stringify(file)} is not a file of the skill "${name}".`);
   const leaves =
     isAbsolute(file) || win32.isAbsolute(file) || /^[a-z]:/i.test(file) || file.split(/[\\/]/).includes('..');
   if (file === '' || file.includes('\0') || leaves) throw refused;
   const real = await realpath(join(folder, file)).catch(() => undefined);
   if (real === undefined || !isInside(folder, real)) throw refused;
-  // Links were followed above: one that has been put there since is not. Nor does a pipe make us wait.
+  // Links were followed above; a link that was put there since is not followed. Nor does a pipe block us.
   const handle = await open(
     real,
     constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0),
@@ -121,7 +125,7 @@ export async function readSkillFile(
 
 const MAX_LISTED = 50;
 
-/** The files of a skill, for a model that asked for another one. Links are not followed. */
+/** The files of a skill, for a model that asked for one that doesn't exist. Links are not followed. */
 export async function filesOf({ folder }: Skill): Promise<readonly string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
   return entries

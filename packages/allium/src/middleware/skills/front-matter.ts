@@ -1,7 +1,7 @@
 /**
- * The front matter of a SKILL.md. Of YAML only texts are read: plain, in quotes, or as a block (`|` and `>`), on one
- * line or several, and comments. Whatever stands below other keys than `name` and `description` is skipped. Texts come
- * out as one line: that is how they are shown.
+ * The front matter of a SKILL.md. Of YAML, only texts are read: plain, in quotes, or as a block (`|` and `>`), on one
+ * line or several, and comments. Anything under other keys than `name` and `description` is skipped. Texts become one
+ * line, as they are shown.
  */
 
 import { AlliumError } from '../../index.js';
@@ -51,7 +51,7 @@ export function frontMatterOf(text: string, file: string): FrontMatter {
   return { name, description };
 }
 
-/** What comes after the front matter; everything when there is none. */
+/** What comes after the front matter; everything if there is none. */
 export function bodyOf(text: string): string {
   const lines = linesOf(text);
   const end =
@@ -67,7 +67,7 @@ function linesOf(text: string): readonly string[] {
 }
 
 interface Entry {
-  /** What stands behind the colon. */
+  /** What comes after the colon. */
   readonly value: string;
   /** The lines below that are indented, and list items, which need not be. */
   readonly below: string[];
@@ -110,7 +110,7 @@ function entriesOf(lines: readonly string[], file: string): ReadonlyMap<string, 
 const BLOCK = /^[|>](?:[+-]?[1-9]?|[1-9][+-])(?:\s+#.*)?$/;
 
 function scalar(key: string, { value, below, line }: Entry, file: string): string {
-  // In a block, and in quotes, what looks like a comment is none.
+  // In a block and in quotes, a `#` doesn't start a comment.
   if (BLOCK.test(value)) return filled(key, below.join('\n'), file, line);
   if (/^["']/.test(value))
     return filled(key, quoted(key, [value, ...below].join('\n'), file, line), file, line);
@@ -161,7 +161,7 @@ function unquoted(text: string): string | undefined {
   if (text.startsWith("'"))
     return /^'(?:[^']|'')*'$/.test(text) ? text.slice(1, -1).replaceAll("''", "'") : undefined;
   try {
-    // Double quotes and their escapes are, for what people write here, those of JSON.
+    // For what people write here, double quotes and their escapes are those of JSON.
     return JSON.parse(text) as string;
   } catch {
     return undefined;

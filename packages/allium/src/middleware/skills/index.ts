@@ -57,7 +57,7 @@ export function skills(options: SkillsOptions): Middleware {
   });
 }
 
-/** Tells of skills that are left out: before anything runs, and in the result of every run. */
+/** Reports skills that are left out: before anything runs, and in the result of every run. */
 function reporting(problems: readonly string[]): Pick<Middleware, 'hazards' | 'beforeRun'> {
   return {
     hazards: () =>

@@ -31,7 +31,7 @@ export const OPTIONS = {
 export interface SmoothStreamOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 /**
- * Cuts text and thinking into even pieces and paces them. It changes when something is shown, never what. Where nobody
+ * Cuts text and thinking into even pieces and paces them. It changes when something is shown, never what. If nobody
  * watches, it does nothing.
  *
  * @example
@@ -50,7 +50,7 @@ export function smoothStream(options: SmoothStreamOptions = {}): Middleware {
   });
 }
 
-/** The next piece of a text; none matches while more may still come of it. */
+/** The next piece of a text; doesn't match while it may still grow. */
 const PIECES = { word: /^\s*\S+\s+/, line: /^[^\n]*\n+/, character: /^./su } as const;
 
 interface Pace {
@@ -59,7 +59,7 @@ interface Pace {
   readonly clock: Clock;
 }
 
-/** The same model, paced. A model in the place of a layer, since only a model may take its time. */
+/** The same model, paced. A model and not a stream transform, since only a model may take its time. */
 function smoothed(model: Model, pace: Pace): Model {
   const { provider, id, price, jsonMode, contextWindow } = model;
   return {
@@ -79,7 +79,7 @@ async function* paced(
   { delayMs, piece, clock }: Pace,
   call: { readonly signal: AbortSignal },
 ): AsyncGenerator<ModelPart> {
-  /** What is not a whole piece yet. */
+  /** Text that isn't a whole piece yet. */
   let held: Text | undefined;
   let due = Number.NEGATIVE_INFINITY;
   const turn = async (): Promise<void> => {

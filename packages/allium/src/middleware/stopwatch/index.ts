@@ -38,7 +38,7 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
     name,
     madeWith,
     onFail: 'open',
-    // Scratch is per call and per layer, so two stopwatches and parallel tools do not meet in it.
+    // Scratch data is per call and layer, so two stopwatches and parallel tools don't collide.
     beforeModel(ctx) {
       ctx.metadata.startedAt = now(ctx);
     },
@@ -54,7 +54,7 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
   });
 }
 
-/** Looked up for each line: somebody may have put something in its place since. */
+/** Looked up for each line: somebody may have replaced it since. */
 function toStderr(line: string): void {
   console.error(line);
 }

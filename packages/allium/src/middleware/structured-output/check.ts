@@ -1,10 +1,10 @@
-/** What an answer comes to: JSON that fits the schema, or what is wrong with it. */
+/** Reads an answer: JSON that fits the schema, or what is wrong with it. */
 
 import { AlliumError, type ModelResponse, type StandardSchema, textOf } from '../../index.js';
 import { describeIssues, messageOf } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
-/** Text of a rejected answer that an error message quotes at most. */
+/** How much of a rejected answer an error message quotes. */
 const QUOTED = 200;
 
 export type Checked<Output> = { readonly value: Output } | { readonly problem: string };
@@ -24,7 +24,7 @@ export async function check<Output>(
 
 const FENCE = /^```[\w-]*\r?\n([\s\S]*?)\r?\n?```$/;
 
-/** The JSON of an answer. Models like to put it into a fence; text beside it is not tolerated. */
+/** The JSON of an answer. Models like to put it into a fence; other text beside it is not accepted. */
 function parse(text: string): { value: unknown } | { problem: string } {
   const trimmed = text.trim();
   const json = FENCE.exec(trimmed)?.[1] ?? trimmed;

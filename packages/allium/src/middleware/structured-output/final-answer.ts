@@ -31,7 +31,7 @@ export function finalAnswerTool(name: string, schema: JsonSchema): Tool {
   });
 }
 
-/** Arguments are objects, so an answer that is none, or may be none, stands in one. */
+/** Arguments are objects, so an answer that isn't one, or may not be one, is wrapped in one. */
 export function isWrapped({ type }: JsonSchema): boolean {
   return type !== 'object';
 }
@@ -55,7 +55,7 @@ export function demanding(settings: ModelSettings, name: string): ModelSettings 
   return toolChoice === 'none' ? { ...settings, toolChoice: { tool: name } } : settings;
 }
 
-/** Takes back what `demanding` did. */
+/** Undoes what `demanding` did. */
 export function undemanding(settings: ModelSettings): ModelSettings {
   const { toolChoice, ...rest } = settings;
   return typeof toolChoice === 'object' ? { ...rest, toolChoice: 'none' } : rest;
@@ -67,7 +67,7 @@ export function undemanding(settings: ModelSettings): ModelSettings {
  */
 export function answerAsText(name: string, wrapped: boolean): StreamTransform {
   let held: ModelPart[] | undefined = [];
-  /** The call under way; only the first one counts. */
+  /** The current call; only the first one counts. */
   let answering: string | undefined;
   const extra = new Set<string>();
   const unwrap = wrapped ? unwrapper() : undefined;
@@ -104,10 +104,10 @@ export function answerAsText(name: string, wrapped: boolean): StreamTransform {
 }
 
 const LEAD = /^\s*\{\s*"value"\s*:\s*/;
-/** What may still become the lead. */
+/** What may still become the beginning of the wrapper. */
 const NEARLY = /^\s*(?:\{\s*(?:"(?:v(?:a(?:l(?:u(?:e(?:"\s*(?::\s*)?)?)?)?)?)?)?)?)?$/;
 
-/** Takes the JSON of `{ "value": … }` piece by piece and gives that of the value. */
+/** Takes the JSON of `{ "value": … }` piece by piece and returns that of the value. */
 function unwrapper(): (piece: string) => string {
   let begun: 'plain' | 'inside' | undefined;
   let kept = '';
@@ -115,7 +115,7 @@ function unwrapper(): (piece: string) => string {
     kept += piece;
     if (begun === undefined) {
       const lead = LEAD.exec(kept);
-      // White space after the colon may still come.
+      // More white space may follow the colon.
       if (lead ? lead[0].length === kept.length : NEARLY.test(kept)) return '';
       begun = lead ? 'inside' : 'plain';
       kept = lead ? kept.slice(lead[0].length) : kept;

@@ -112,12 +112,13 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       madeWith,
       state: [repairs],
       ...(isRaw && {
-        // Compiles the schema, so that a wrong one, or a missing ajv, is known before a model is paid.
+        // Compiles the schema, so that a wrong one, or a missing ajv, is noticed before a model is paid.
         async beforeRun() {
           await schema['~standard'].validate(null);
         },
       }),
-      // A rule, so that every layer sees what is asked, and calls that middleware make for themselves don't ask for it.
+      // A rule, so that every layer sees what is asked, and calls that middleware make for themselves don't ask for
+      // it.
       ...(shown && {
         transformSystemPrompt(prompt: string, ctx: ModelContext) {
           if (mode === 'prompt') return withSchema(prompt, shown);
@@ -137,7 +138,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       afterModelResponse(response, ctx) {
         return toolCallsOf(response).length > 0 ? undefined : judge(response, ctx);
       },
-      // The journal has the answer but not what it was parsed to: after a crash in between it is parsed again.
+      // The journal has the answer but not the parsed value: after a crash in between, it is parsed again.
       async onRunEnd(ctx) {
         const { message } = ctx;
         if (ctx.output !== undefined || !message || toolCallsOf(message).length > 0) return;

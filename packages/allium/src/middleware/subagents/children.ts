@@ -1,4 +1,4 @@
-/** The agents behind the types: made when they are first needed, once for each agent that calls. */
+/** The agents behind the types, made on first use, once for each calling agent. */
 import {
   Agent,
   compose,
@@ -14,11 +14,11 @@ export interface ChildParts {
   readonly defaultModel: Model | undefined;
   readonly sharedTools: readonly Tool[];
   readonly excludeTools: readonly string[];
-  /** Stands outside the middleware that the specification of the child lists. */
+  /** Outside the middleware that the child's specification lists. */
   readonly outer: MiddlewareList;
 }
 
-/** What does not depend on the type: the agent at the top, whose clock, ids and prices its children use. */
+/** What doesn't depend on the type: the agent at the top, whose clock, ids and prices its children use. */
 interface Family {
   readonly root: Agent;
   readonly agents: Map<string, Agent>;
@@ -29,7 +29,7 @@ export class Children {
 
   constructor(private readonly parts: ChildParts) {}
 
-  /** The agent of a type. `inner` is there when it may have sub-agents itself. */
+  /** The agent of a type. `inner`: present if it may have sub-agents itself. */
   of(parent: Agent, type: string, spec: SubagentSpec, inner: readonly Middleware[]): Agent {
     let family = this.families.get(parent);
     if (!family) {
@@ -41,13 +41,13 @@ export class Children {
     if (!agent) {
       agent = this.make(family.root, type, spec, inner);
       family.agents.set(key, agent);
-      // A child that calls is served from the same family: levels do not multiply the agents.
+      // A child that calls is served from the same family, so levels don't multiply the agents.
       this.families.set(agent, family);
     }
     return agent;
   }
 
-  /** Throws what making the agent would, before there is one that calls. */
+  /** Throws what making the agent would, before there is a caller. */
   check(spec: SubagentSpec, inner: readonly Middleware[]): void {
     compose(this.middlewareOf(spec, inner), { tools: this.toolsOf(spec) });
   }
@@ -81,7 +81,7 @@ export class Children {
   }
 }
 
-/** Tools also come from middleware, and from layers and hooks while a run goes on: they are taken out innermost. */
+/** Tools also come from middleware, and from layers and hooks during a run: they are removed innermost. */
 function exclude(names: readonly string[]): Middleware {
   const excluded = new Set(names);
   return defineMiddleware({

@@ -1,4 +1,7 @@
-/** What becomes of the events of a sub-agent: told to the parent's stream and to `onEvent`, and kept with its result. */
+/**
+ * What happens to the events of a sub-agent: they go to the parent's stream and to `onEvent`, and are kept with its
+ * result.
+ */
 
 import { type AgentEvent, type Awaitable, type ToolContext, textOf } from '../../index.js';
 import { describeValue, forwardChildEvent, isThenable, safeErrorMessage } from '../../kit/index.js';
@@ -40,7 +43,7 @@ export function listener(
   };
 }
 
-/** What is kept goes into the journal. */
+/** What is kept goes into the journal, so it must be JSON. */
 function plain(payload: unknown): unknown {
   const json = JSON.stringify(payload);
   if (json === undefined)
@@ -48,7 +51,7 @@ function plain(payload: unknown): unknown {
   return JSON.parse(json);
 }
 
-/** An event in short, where nobody says what to keep; undefined for what is left out. */
+/** An event in short, if nobody says what to keep; undefined for those that are left out. */
 export function eventSummary(event: AgentEvent): unknown {
   const { type } = event;
   switch (event.type) {

@@ -149,7 +149,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
     const spec = specs.get(task.subagent_type);
     if (!spec) return unknownType(task.subagent_type, [...specs.keys()]);
     if (ctx.depth >= maxDepth) return tooDeep(maxDepth);
-    // At the deepest level there is nobody to hand anything to.
+    // At the deepest level there are no further sub-agents.
     const inner = nests && ctx.depth + 1 < maxDepth ? [made] : [];
     const agent = children.of(ctx.agent, task.subagent_type, spec, inner);
     const { events, onEvent: told } = listener(ctx, mapEvent, onEvent);
@@ -190,7 +190,7 @@ function subagentTool(
     }),
     concurrency,
     tags,
-    // Called again, it goes on with the same child: nothing is in doubt.
+    // Called again, it continues the same child, so it is never in doubt.
     onInDoubt: 'retry',
     execute,
   });

@@ -1,4 +1,4 @@
-/** The kinds of options that describe other agents. What is wrong is known before anything runs. */
+/** The kinds of options that describe other agents. Mistakes are found before anything runs. */
 
 import type { AlliumError, Middleware, MiddlewareList, Model, Tool } from '../../index.js';
 import { checkMembers, flattenMiddleware, isTool, type Kind, kinds } from '../../kit/index.js';
@@ -9,7 +9,7 @@ export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
   'a list of tools',
 );
 
-/** A wrong one gets the words of the agent, but when the list is given and not when the first task is. */
+/** The agent's own error for a wrong list, but when the list is given and not with the first task. */
 export const MIDDLEWARE: Kind<MiddlewareList> = kinds.kind(
   'a list of middleware',
   (value) => Array.isArray(value) || (typeof value === 'object' && value !== null && 'layers' in value),

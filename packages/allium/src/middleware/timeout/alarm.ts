@@ -1,8 +1,8 @@
-/** A timer of active time that can be set back at no cost. */
+/** A timer of active time that can be reset at no cost. */
 
 import { type Clock, monotonic } from '../../index.js';
 
-/** While a run only waits, its time is looked at no more often than this. */
+/** While a run only waits, its time is checked no more often than this. */
 const LOOK_MS = 50;
 
 export class Alarm {
@@ -12,13 +12,13 @@ export class Alarm {
   private pausedBefore = 0;
   private late: (ms: number) => void = ignore;
 
-  /** `pausedMs` of the call grows with the time that does not count. */
+  /** `pausedMs` of the call grows with time that doesn't count. */
   constructor(
     private readonly clock: Clock,
     private readonly call: { readonly pausedMs: number; readonly isPaused: boolean },
   ) {}
 
-  /** Calls `late` after `ms`, in the place of what was set before; never without a limit. */
+  /** Calls `late` after `ms`, instead of what was set before; never if there is no limit. */
   set(ms: number | undefined, late: (ms: number) => void): void {
     this.clear();
     if (ms === undefined || ms === Number.POSITIVE_INFINITY) return;
@@ -28,7 +28,7 @@ export class Alarm {
     this.restart();
   }
 
-  /** Begins to count anew. The timer is left as it is: when it fires, it sees that it is early and goes on. */
+  /** Starts counting again. The timer is left as it is: when it fires, it notices that it is early and continues. */
   restart(): void {
     if (this.cancel === undefined) return;
     this.since = monotonic(this.clock);

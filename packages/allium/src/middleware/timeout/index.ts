@@ -71,7 +71,7 @@ export function timeout(options: TimeoutOptions): Middleware {
       ({
         wrapModel(ctx, next) {
           const total = alarm(ctx, clock);
-          // More time than the agent gives a model by default is not taken back by that.
+          // If this allows more time than the agent gives a model by default, that default must not cut it off.
           allowModelTime(ctx, { totalMs: modelMs, idleMs: Math.max(firstTokenMs ?? 0, idleMs ?? 0) });
           if (!watchesParts) return within(ctx, total, modelMs, modelTooSlow, next);
           const gap = alarm(ctx, clock);
@@ -118,7 +118,7 @@ function within<Call, Result>(
   });
 }
 
-/** Hands on what comes of `work` once `over` is done. Less than `finally`, which makes three promises of one. */
+/** Passes on the outcome of `work` once `over` is done. Cheaper than `finally`, which makes three promises. */
 function settle<T>(
   work: Promise<T>,
   over: () => void,
@@ -137,12 +137,12 @@ function settle<T>(
   );
 }
 
-/** Counts active time: neither a model whose consumer is behind nor a tool that asks a human is slow. */
+/** Counts active time: a model whose consumer is behind isn't slow, and neither is a tool that asks a human. */
 function alarm(ctx: ModelContext | ToolContext, clock: Clock | undefined): Alarm {
   return new Alarm(clock ?? ctx.agent.clock, ctx);
 }
 
-/** Passes every piece on as it is. Made when a stream begins, so waits further in are not part of the first gap. */
+/** Passes every piece on unchanged. Made when a stream begins, so waits further in are not part of the first gap. */
 function watchParts(
   gap: Alarm,
   firstTokenMs: number | undefined,

@@ -10,11 +10,11 @@ export interface GuardState {
   readonly corrections: number;
   /** Null, or how often the notice that only text is wanted was repeated. */
   readonly blocked: number | null;
-  /** The model was given up on: nothing is said until it writes its list again. */
+  /** The guard gave up on the model: it says nothing until the model writes its list again. */
   readonly suppressed: boolean;
 }
 
-/** A response, as far as it matters here. */
+/** The parts of a response that matter here. */
 export interface Seen {
   /** How many tools it calls. */
   readonly calls: number;
@@ -22,7 +22,7 @@ export interface Seen {
   readonly writes: readonly string[];
   /** The list before the response. */
   readonly todos: readonly Todo[];
-  /** Somebody may change the calls before they are carried out. */
+  /** Somebody may change the calls before they run. */
   readonly repairable?: boolean;
 }
 
@@ -43,7 +43,7 @@ const STALE_TURNS = 5;
 const MAX_CORRECTIONS = 2;
 const MAX_REPEATS = 3;
 
-/** The first that has something to say wins. */
+/** The first one that has something to say wins. */
 export function step(state: GuardState, seen: Seen): Step {
   if (state.blocked !== null) return whileBlocked(state, state.blocked, seen);
   if (seen.writes.length > 0) return whenWritten({ ...state, suppressed: false }, seen);
@@ -52,7 +52,7 @@ export function step(state: GuardState, seen: Seen): Step {
   return seen.calls > 0 ? whileWorking(state, seen) : whenFinishing(state, seen);
 }
 
-/** Only text ends the block. Whatever is called meanwhile, the list included, is answered and not run. */
+/** Only text ends the block. Any tool call meanwhile, also of the list, is answered and not run. */
 function whileBlocked(state: GuardState, repeats: number, { calls, todos }: Seen): Step {
   if (calls === 0) return { state: QUIET, decision: 'stop', why: texts.gaveUp(todos) };
   if (repeats >= MAX_REPEATS)
@@ -64,7 +64,7 @@ function whileBlocked(state: GuardState, repeats: number, { calls, todos }: Seen
   };
 }
 
-/** The tool refuses what is wrong; here the model is told how to do it right. */
+/** The tool refuses wrong lists; here the model is told how to do it right. */
 function whenWritten(state: GuardState, { writes, todos, repairable = false }: Seen): Step {
   if (writes.length > 1) return { state, note: texts.parallelNote(writes.length) };
   const given = parsed(writes[0]!);
@@ -73,7 +73,7 @@ function whenWritten(state: GuardState, { writes, todos, repairable = false }: S
   return { state, note: repairable ? texts.doubtfulNote(problem) : texts.invalidNote(problem) };
 }
 
-/** Work that leaves the list alone is no clean pass: it keeps the corrections, or they could be got round for ever. */
+/** Work that leaves the list alone is no clean pass: it keeps the corrections, or they could be evaded forever. */
 function whileWorking(state: GuardState, { todos }: Seen): Step {
   const stale = state.stale + 1;
   const next = { ...state, stale };
@@ -91,8 +91,8 @@ function whenFinishing(state: GuardState, { todos }: Seen): Step {
 }
 
 /**
- * What a list that takes the place of another does to the counts. Only progress clears the corrections: a model that
- * writes its list anew, or the same one again, and then answers as before would be sent back for ever.
+ * What a new list does to the counts. Only progress clears the corrections: a model that writes its list again, or
+ * the same one, and then answers as before would be sent back forever.
  */
 export function afterWriting(state: GuardState, before: readonly Todo[], after: readonly Todo[]): GuardState {
   const left = (todos: readonly Todo[]) => todos.filter(isUnfinished).length;

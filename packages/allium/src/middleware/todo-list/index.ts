@@ -91,7 +91,7 @@ function makeCells() {
   return {
     todos: defineState<readonly Todo[]>({ name: 'todos', scope: 'session', initial: [] }),
     watch: defineState<Watch>({ name: 'watch', scope: 'session', initial: { stale, suppressed } }),
-    // How a run ends is a matter of that run: a block that an abort left behind says nothing about the next one.
+    // How a run ends only matters for that run: a block left behind by an abort says nothing about the next one.
     episode: defineState<Episode>({ name: 'episode', scope: 'run', initial: { corrections, blocked } }),
   };
 }
@@ -118,7 +118,7 @@ function writeTodos(description: string, cells: Cells): Tool<TodosInput> {
     input: todosSchema,
     idempotent: true,
     execute(args, ctx) {
-      // Looked up in the message itself: after a resume some of the calls may have their results already.
+      // Taken from the message itself: after a resume, some of the calls may have their results already.
       const writes = toolCallsOf(ctx.assistantMessage).filter(({ name }) => name === TOOL).length;
       const before = ctx.state.get(todos);
       const problem = writes > 1 ? texts.PARALLEL : emptying(args.todos, before);

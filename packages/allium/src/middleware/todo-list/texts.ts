@@ -31,7 +31,7 @@ export function invalidNote(problem: string): string {
   return `Your call of \`write_todos\` was not carried out and the list is as it was. ${problem} Call it again with the whole list.`;
 }
 
-/** For a call that somebody may have repaired: whether it was carried out is known from its result only. */
+/** For a call that somebody may have repaired: only its result shows whether it was carried out. */
 export function doubtfulNote(problem: string): string {
   return `Your call of \`write_todos\` was wrong as you wrote it. ${problem} Unless its result says that it was written, call it again with the whole list.`;
 }
@@ -48,7 +48,7 @@ export function blocked(todos: readonly Todo[]): string {
   return `Your todo list is still unfinished, and you are not to work on it any more in this run. Call no tool. Answer in text: say what was done, what was not, and why.\n${open(todos)}`;
 }
 
-/** Why a run was stopped, for whoever reads its result. */
+/** Why a run was stopped, for readers of its result. */
 export function gaveUp(todos: readonly Todo[]): string {
   return `The model answered three times with its todo list unfinished, and was told to say what is left. ${leftIn(todos)}`;
 }

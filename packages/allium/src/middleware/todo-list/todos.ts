@@ -38,7 +38,7 @@ const JSON_SCHEMA: JsonSchema = {
   additionalProperties: false,
 };
 
-/** Everything that can be said about a list without knowing the one before. */
+/** Everything that can be checked without knowing the list before. */
 export const todosSchema: StandardSchema<TodosInput> = {
   '~standard': {
     version: 1,
@@ -53,14 +53,14 @@ export const todosSchema: StandardSchema<TodosInput> = {
   },
 };
 
-/** What is wrong with a list that would take the place of `before`; undefined when nothing is. */
+/** What is wrong with a list that would replace `before`; undefined if nothing is. */
 export function problemOf(value: unknown, before: readonly Todo[]): string | undefined {
   const issues = issuesOf(value);
   if (issues.length > 0) return issues.map(({ message }) => message).join(' ');
   return emptying((value as TodosInput).todos, before);
 }
 
-/** A plan with work left in it may be changed, but not dropped. */
+/** A plan with work left may be changed, but not dropped. */
 export function emptying(todos: readonly Todo[], before: readonly Todo[]): string | undefined {
   const left = before.filter(isUnfinished).length;
   if (todos.length > 0 || left === 0) return undefined;

@@ -90,7 +90,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
     madeWith,
     ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['caches'],
-    // It is given what the guards left, so nothing they removed is ever stored.
+    // It gets what the guards left, so nothing they removed is ever stored.
     sink: true,
     // A store that is down costs time, not the call.
     onFail: 'open',

@@ -69,7 +69,7 @@ function nameOf(tool: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
-/** What the made-up text is worth to `toolOutput()`: undefined if it does not fit the `output` of the tool. */
+/** The value of the made-up text for `toolOutput()`: undefined if it doesn't fit the `output` of the tool. */
 async function madeUp(text: string, tool: Tool | undefined): Promise<unknown> {
   if (!tool?.output) return undefined;
   try {

@@ -89,7 +89,7 @@ export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
 }
 
 function patternsOf(hide: readonly (RegExp | string)[]): readonly RegExp[] {
-  // Every occurrence is to go, whatever flags the pattern came with; and what is shared must keep no position.
+  // Every occurrence is removed, whatever flags the pattern has, and a shared pattern must keep no position.
   return hide.map((one) =>
     typeof one === 'string'
       ? new RegExp(one.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'g')
@@ -97,7 +97,7 @@ function patternsOf(hide: readonly (RegExp | string)[]): readonly RegExp[] {
   );
 }
 
-/** Some messages carry a stack: its lines are of no use to a model. */
+/** Some messages contain a stack, whose lines are of no use to a model. */
 const STACK_LINES = /(?:\r?\n[ \t]+at [^\n]*)+/g;
 
 function worded(error: unknown, { toolCall }: ToolContext): string {

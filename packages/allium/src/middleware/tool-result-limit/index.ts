@@ -88,24 +88,25 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
   });
 }
 
-/** Stores the text and says below the preview how to read on; without a store, that the rest is lost. */
+/** Stores the text and says below the preview how to read on, or that the rest is lost if it can't be stored. */
 async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolContext): Promise<string> {
   const begin = `[This result has ${text.length} characters; these are the first ${shown}.`;
-  // The same for the same text, after a crash and when a recording is played back, too: what did not change looks the
-  // same to the model and to `loopGuard`. No text can be made to meet that of another; of no use outside its session.
+  // The same for the same text, also after a crash and in a replay, so that an unchanged result looks the same to the
+  // model and to `loopGuard`. Nobody can craft a text with the hash of another, and the reference is useless outside
+  // its session.
   const ref = hash('sha256', text).slice(0, 24);
   try {
     await settled(spill.set(keyOf(ctx, ref), text), ctx.signal);
     return `${begin} To read on, call ${READ} with ${JSON.stringify({ ref, offset: shown })}.]`;
   } catch (error) {
     if (isControl(error)) throw error;
-    // The tool has run and its result is worth something; an error would tell the model to run it again.
+    // The tool has run and its result is worth something; an error would make the model run it again.
     ctx.emit('tool-result-limit', { toolCallId: ctx.toolCall.id, error: safeErrorMessage(error, ctx) });
     return `${begin} The rest could not be stored.]`;
   }
 }
 
-/** Written out rather than hashed: no session can be made to meet the keys of another. */
+/** Written out rather than hashed, so that no session can reach the keys of another. */
 function keyOf({ tenant, sessionId }: Context, ref: string): string {
   return `allium:tool-result:${JSON.stringify([tenant ?? null, sessionId, ref])}`;
 }
@@ -156,7 +157,7 @@ function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadAr
   });
 }
 
-/** What a store returned, now or later; a run that is aborted does not wait for it. */
+/** What a store returns, now or later. A run that is aborted doesn't wait for it. */
 function settled(value: unknown, signal: AbortSignal): unknown {
   return isThenable(value) ? untilAborted(value, signal) : value;
 }
@@ -172,11 +173,11 @@ function quarter(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** A beginning, about as long as can be, that has at most `budget` tokens, and at least a character. */
+/** A beginning with at most `budget` tokens, about as long as possible, and at least one character. */
 function fitting(text: string, budget: number, count: (text: string) => number): string {
   let kept = text;
   for (let tokens = count(kept); tokens > budget && kept.length > 2; tokens = count(kept)) {
-    // As if tokens were spread evenly, and a little less. They are not, so what is left is counted again.
+    // As if tokens were spread evenly, and a little less. They aren't, so the rest is counted again.
     const chars = Math.floor((kept.length * budget * 0.99) / tokens);
     kept = beginning(kept, Math.max(2, chars));
   }

@@ -1,4 +1,4 @@
-/** Where results that are too long are kept: the port, one in memory and one in files. */
+/** Where results that are too long are kept: the port, one implementation in memory and one in files. */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
@@ -8,15 +8,15 @@ import { checkInteger, checkOptions, invalidOption } from '../../kit/index.js';
 /**
  * A Map, a Keyv, or anything with these methods, which may return promises.
  *
- * Contract: `get` returns the very text that `set` was given for the key, or nothing when it is gone. What `set`
- * throws costs the end of the result, not the call; what `get` throws becomes a result the model can read.
+ * Contract: `get` returns exactly the text that `set` was given for the key, or nothing if it is gone. If `set`
+ * throws, the end of the result is lost, not the call. If `get` throws, the model reads that as a result.
  */
 export interface SpillStore {
   get(key: string): unknown;
   set(key: string, text: string): unknown;
 }
 
-/** Texts in memory, `maxChars` characters in all; then those that were not used for longest are forgotten. */
+/** Texts in memory, `maxChars` characters in all; beyond that the least recently used are forgotten. */
 export function memorySpill(
   options: { /** An integer ≥ 1. @default 50_000_000 */ readonly maxChars?: number } = {},
 ): SpillStore {
@@ -54,12 +54,15 @@ export function memorySpill(
   };
 }
 
-/** Texts as files in a folder, which outlive the process. Nothing is ever deleted: that is for whoever owns the folder. */
+/**
+ * Texts as files in a folder, which outlive the process. Nothing is ever deleted: that is up to the owner of the
+ * folder.
+ */
 export function fileSpill(dir: string): SpillStore {
   if (typeof dir !== 'string' || dir === '') throw invalidOption('dir', 'the path of a folder', dir);
-  // Resolved now: a process that changes its folder later does not move it.
+  // Resolved now, so that it stays the same if the process changes its folder.
   const folder = resolve(dir);
-  // A key may hold anything, the name of a file may not.
+  // A key may hold anything; a file name may not.
   const fileOf = (key: string): string =>
     join(folder, `${createHash('sha256').update(key).digest('hex')}.txt`);
   return {
@@ -73,7 +76,7 @@ export function fileSpill(dir: string): SpillStore {
     },
     async set(key, text) {
       await mkdir(folder, { recursive: true });
-      // Under another name first: nobody reads half a file.
+      // Under another name first, so that nobody reads half a file.
       const half = join(folder, `${randomUUID()}.tmp`);
       await writeFile(half, text, { mode: 0o600 });
       await rename(half, fileOf(key));

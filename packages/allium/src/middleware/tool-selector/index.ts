@@ -1,4 +1,4 @@
-/** Lets a cheap model pick the tools that a request needs, so that the dear one reads fewer schemas. */
+/** Lets a cheap model pick the tools that a request needs, so that the expensive one reads fewer schemas. */
 
 import {
   defineMiddleware,
@@ -49,9 +49,9 @@ export const OPTIONS = {
 
 export interface ToolSelectorOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
-/** What was picked: journaled, so that a resume asks no second time. */
+/** What was picked. Journaled, so that a resume doesn't ask again. */
 interface Pick {
-  /** The tools there were to choose from. When others come or go, this pick is void. */
+  /** The tools to choose from. If others come or go, this pick is void. */
   readonly among: string;
   /** Null when the model failed: everything is shown. */
   readonly names: readonly string[] | null;
@@ -75,11 +75,11 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
     madeWith,
     state: [cell],
     extraLlmCalls: () => [model],
-    // What somebody says in the middle of a run may need other tools.
+    // A message in the middle of a run may need other tools.
     acceptMessage(_, ctx) {
       if (ctx.state.get(cell) !== null) ctx.state.set(cell, null);
     },
-    // A rule and no layer: calls that other middleware make for themselves keep their tools.
+    // A rule and not a layer: calls that other middleware make for themselves keep their tools.
     async transformSystemPrompt(prompt, ctx) {
       const { choiceOf, narrowed } = selectionIn(ctx.plan);
       const choice = choiceOf(ctx.tools);
@@ -88,7 +88,7 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
         const names = await pickTools(ctx, settings, choice.tools);
         ctx.state.set(cell, { among: choice.key, names });
       }
-      // From the cell, where it stays the same object: so the list made of it is known in the next turn.
+      // From the cell, where it stays the same object, so that the list made from it is recognised in the next turn.
       const { names } = ctx.state.get(cell)!;
       if (names !== null) ctx.tools = narrowed(ctx, names);
       return prompt;
@@ -101,7 +101,7 @@ interface Selection {
   readonly narrowed: (ctx: ModelContext, names: readonly string[]) => readonly Tool[];
 }
 
-/** What is always shown depends on the middleware beside this one, which are the same from run to run. */
+/** What is always shown depends on the other middleware, which are the same from run to run. */
 function selections(alwaysInclude: readonly string[], brought: boolean): (plan: Plan) => Selection {
   const known = new WeakMap<Plan, Selection>();
   return (plan) => {
@@ -121,7 +121,7 @@ interface Choice {
   readonly key: string;
 }
 
-/** What there is to choose from; found out once for each list of tools, which is the same from turn to turn. */
+/** The tools to choose from; worked out once for each list of tools, which is the same from turn to turn. */
 function choices(always: ReadonlySet<string>): (tools: readonly Tool[]) => Choice {
   const known = new WeakMap<readonly Tool[], Choice>();
   return (all) => {
@@ -135,7 +135,7 @@ function choices(always: ReadonlySet<string>): (tools: readonly Tool[]) => Choic
   };
 }
 
-/** The tools of the request without those that were not picked, in their order; the same list for the same pick. */
+/** The tools of the request without those that were not picked, in order; the same list for the same pick. */
 function narrowing(
   always: ReadonlySet<string>,
 ): (ctx: ModelContext, names: readonly string[]) => readonly Tool[] {
@@ -154,7 +154,7 @@ function narrowing(
       known = { from, forced, tools };
       made.set(names, known);
     }
-    // So must be some tool, whichever it has to call.
+    // And if it has to call any tool, at least one must be.
     return known.tools.length === 0 && toolChoice === 'required' ? from : known.tools;
   };
 }
@@ -167,7 +167,7 @@ const MESSAGE_CHARS = 2000;
 /** Messages with text that it reads, the user's last one included. */
 const MESSAGES = 4;
 
-/** The names the model picked; null when it failed or made no sense. */
+/** The names the model picked; null if it failed or made no sense. */
 async function pickTools(
   ctx: ModelContext,
   { model, prompt, maxTools }: Settings<typeof OPTIONS>,
@@ -208,7 +208,7 @@ function lastTexts(messages: readonly Message[]): readonly string[] {
     if (message.role === 'tool') continue;
     const mine = message.role === 'user' && !isSyntheticMessage(message);
     const text = textOf(message);
-    // Once there is enough, only the user's message is still looked for.
+    // Once there is enough, only the user's message is still wanted.
     if (text === '' || (texts.length >= MESSAGES - 1 && !asked && !mine)) continue;
     asked ||= mine;
     texts.unshift(`${message.role}: ${cut(text, MESSAGE_CHARS)}`);
@@ -216,7 +216,7 @@ function lastTexts(messages: readonly Message[]): readonly string[] {
   return texts;
 }
 
-/** The known names in an answer. Throws when it is no list, or knows none of the tools. */
+/** The known names in an answer. Throws if it isn't a list, or knows none of the tools. */
 function namesIn(answer: string, tools: readonly Tool[], maxTools: number): readonly string[] {
   const given: unknown = JSON.parse(answer.slice(answer.indexOf('['), answer.lastIndexOf(']') + 1) || 'null');
   if (!Array.isArray(given))

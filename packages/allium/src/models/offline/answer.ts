@@ -1,4 +1,4 @@
-/** Writes the answer from what the tools gave, or says why there is none. */
+/** Writes the answer from the results of the tools, or says why there is none. */
 import type { JsonSchema, ModelRequest } from '../../index.js';
 import { fill } from './arguments.js';
 import type { Plan } from './plan.js';
@@ -49,7 +49,7 @@ function cut(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-/** An answer that fits a schema: filled like arguments; what is not to be found is empty. */
+/** An answer that fits a schema, filled like arguments; what can't be found is empty. */
 function structured(schema: JsonSchema, task: Plan['task']): string {
   const text = [task.text, ...task.results.map((result) => result.text)].join('\n');
   const { args } = fill(schema, findValues(text, { from: 0, to: text.length }), task);
@@ -77,7 +77,7 @@ function emptyValue(given: Subschema, root: JsonSchema, walk: Walk): unknown {
     case 'array':
       return [];
     case 'object':
-      // Nothing fits one that has to contain itself.
+      // Nothing fits a schema that has to contain itself.
       return walk.into(schema.properties ?? schema, null, () => empty(schema, root, walk));
     default:
       return null;

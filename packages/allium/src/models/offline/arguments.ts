@@ -6,9 +6,9 @@ import { EMAIL, URL_TEXT, type Value, type Values } from './values.js';
 
 export interface Filled {
   readonly args: Readonly<Record<string, unknown>>;
-  /** Required, and nowhere to be found. */
+  /** Required, but nowhere to be found. */
   readonly missing: readonly string[];
-  /** The argument that got a name (of a place, of a person); `only`: no other one is required. */
+  /** The argument that got a name (of a place, of a person). `only`: no other one is required. */
   readonly named: { readonly key: string; readonly only: boolean } | undefined;
 }
 
@@ -24,13 +24,16 @@ export function fill(schema: JsonSchema, values: Values, task: Task): Filled {
 
 /** Names of arguments that take a text of any length. */
 const LONG = /^(text|body|message|content|note|query|question|prompt|input|q|search|topic|task)$/i;
-/** Of those, the ones that take what was found out before. */
+/** Those of them that take what was found out before. */
 const PASSED_ON = /^(text|body|message|content|note)$/i;
-/** Objects and lists within each other, as schemas can ask for that refer to themselves. */
+/** How deep objects and lists may nest: schemas that refer to themselves can ask for any depth. */
 const DEEPEST_NESTING = 8;
-/** So many objects and lists come to nothing, or take nothing from the message: those that branch would be millions. */
+/**
+ * How many objects and lists may come out empty, or take nothing from the message: those that branch would be
+ * millions.
+ */
 const MOST_IN_VAIN = 1000;
-/** A list has no more items than this that take nothing from the message, such as constants. */
+/** How many items of a list may take nothing from the message, such as constants. */
 const MOST_CONSTANTS = 100;
 
 class Filler {
@@ -39,9 +42,9 @@ class Filler {
   readonly #used = new Set<unknown>();
   /** What is in `#used`, in the order in which it was taken. */
   readonly #taken: unknown[] = [];
-  /** How many values at the front of a list are taken: a long one is not gone through again for each of them. */
+  /** How many values at the front of a list are taken, so that a long one is not searched again for each of them. */
   readonly #front = new Map<readonly unknown[], number>();
-  /** Inside of which objects and lists it is, and how much was taken when it came there. */
+  /** The objects and lists around the current place, and how much had been taken before each. */
   readonly #inside = new Map<unknown, number>();
   #depth = 0;
   #inVain = 0;
@@ -67,7 +70,7 @@ class Filler {
     const others = (schema.additionalProperties ?? true) as Subschema;
     const required = new Set(requiredOf(schema));
     const args: Record<string, unknown> = {};
-    // Required ones first: they are the first to choose. Those of a record are no properties.
+    // Required ones first: they get the first choice. Those of a record are not properties.
     const known = new Set([...Object.keys(properties), ...required]);
     const keys = [...known].sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
     for (const key of keys) {
@@ -92,7 +95,7 @@ class Filler {
     return nullable ? null : undefined;
   }
 
-  /** By the first of the choices for which there is something. */
+  /** Uses the first of the choices for which there is something. */
   private firstOf(
     choices: readonly JsonSchema[],
     key: string,
@@ -106,7 +109,7 @@ class Filler {
       const before = this.#taken.length;
       const found = this.attempt(() => {
         const made = this.byType(choice, key, path, required);
-        // Where null will do, an object or a list of nothing is none: one that contains itself would never end.
+        // If null will do, an empty object or list is none: one that contains itself would never end.
         const hollow = nullable && typeof made === 'object' && this.#taken.length === before;
         return hollow ? undefined : made;
       });
@@ -140,7 +143,7 @@ class Filler {
     return Object.keys(args).length >= ((schema.minProperties as number | undefined) ?? 0) ? args : undefined;
   }
 
-  /** What `make` finds in an object or a list, which contains itself only with something more from the message. */
+  /** What `make` finds in an object or list. It may contain itself only with something more from the message. */
   private within(place: unknown, make: () => unknown): unknown {
     const [taken, before] = [this.#taken.length, this.#inside.get(place)];
     const again = typeof place === 'object' && before === taken;
@@ -203,7 +206,7 @@ class Filler {
       const again = text !== undefined && seen.has(text);
       if (text !== undefined) seen.add(text);
       if (!again) list.push(value);
-      // What takes nothing from the message, such as a constant, would come again for ever.
+      // Something that takes nothing from the message, such as a constant, would repeat forever.
       if (this.#taken.length === taken && (again || list.length >= most)) break;
     }
     return list.length >= minItems && (list.length > 0 || required) ? list : undefined;
@@ -243,7 +246,9 @@ class Filler {
     return name;
   }
 
-  /** The next one that nobody took. What is not required takes nothing from the parts of other tools. */
+  /**
+   * The next value that is not taken. An argument that isn't required takes nothing from the parts of other tools.
+   */
   private take<T>(
     list: readonly Value<T>[],
     anywhere: boolean,

@@ -1,4 +1,4 @@
-/** Which tools a message means, and the calls that come next. */
+/** Which tools a message means, and which calls come next. */
 import type { ModelRequest, ToolCall, ToolSpec } from '../../index.js';
 import { type Filled, fill } from './arguments.js';
 import { type Task, taskOf } from './task.js';
@@ -16,7 +16,7 @@ export interface Plan {
   readonly next: readonly PlannedCall[];
   /** They were made before, and failed. */
   readonly again?: boolean;
-  /** Tools that were meant but cannot be called, with the arguments that are not to be found. */
+  /** Tools that were meant but can't be called, with the arguments that weren't found. */
   readonly lacking: readonly { readonly name: string; readonly missing: readonly string[] }[];
 }
 
@@ -45,11 +45,11 @@ function repeated({ name, arguments: json }: ToolCall): PlannedCall {
 
 interface Meant {
   readonly tool: ToolSpec;
-  /** Where in the message its first word stands. */
+  /** Where its first word is in the message. */
   readonly from: number;
 }
 
-/** In the order in which their words stand in the message. */
+/** In the order of their words in the message. */
 function meantTools(text: string, tools: readonly ToolSpec[], choice: unknown): readonly Meant[] {
   const words = wordsOf(text);
   const placeOf = (word: string) => words.find((one) => one.stem === word)?.at;
@@ -79,7 +79,7 @@ function describedTools(tools: readonly ToolSpec[], placeOf: (word: string) => n
   return most < 2 ? [] : scored.filter(({ score }) => score === most);
 }
 
-/** One call; or several, when the tool takes one text and the message has several names for it. */
+/** One call; or several, if the tool takes one text and the message has several names for it. */
 function callsOf(
   tool: ToolSpec,
   task: Task,

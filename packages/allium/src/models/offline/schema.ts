@@ -1,11 +1,14 @@
-/** What a JSON Schema says about a value: references followed, parts joined, choices listed, and what fits it. */
+/**
+ * What a JSON Schema says about a value: follows references, joins parts, lists choices, and checks whether a value
+ * fits.
+ */
 
 import type { JsonSchema } from '../../index.js';
 
 /** Inside a schema, `true` and `false` are schemas, too. They say nothing about a value. */
 export type Subschema = JsonSchema | boolean;
 
-/** So many references and choices are followed at once: those that branch at each step would never end. */
+/** How many references and choices are followed at once: those that branch at each step would never end. */
 const MOST_STEPS = 500;
 
 /** A way through a schema: what it is inside of, and how many steps are left. */
@@ -13,7 +16,7 @@ export class Walk {
   readonly #inside = new Set<unknown>();
   #left = MOST_STEPS;
 
-  /** What `go` finds, or `otherwise` where the way leads back to `place`, or is too long. */
+  /** What `go` finds, or `otherwise` if the way leads back to `place` or is too long. */
   into<T>(place: unknown, otherwise: T, go: () => T): T {
     if (this.#left === 0 || this.#inside.has(place)) return otherwise;
     this.#left--;
@@ -24,7 +27,10 @@ export class Walk {
   }
 }
 
-/** The schema with what its `$ref` and `allOf` say. The parts stay in `allOf`, for a value has to fit each of them. */
+/**
+ * The schema with what its `$ref` and `allOf` say. The parts stay in `allOf`, because a value has to fit each of
+ * them.
+ */
 export function whole(schema: Subschema, root: JsonSchema, walk = new Walk()): JsonSchema {
   if (typeof schema === 'boolean') return {};
   const { $ref, allOf = [], ...own } = schema as JsonSchema & { readonly allOf?: readonly Subschema[] };
@@ -36,7 +42,7 @@ export function whole(schema: Subschema, root: JsonSchema, walk = new Walk()): J
   });
 }
 
-/** The schemas of which a value has to fit one, each with what is said beside them. */
+/** The schemas of which a value has to fit one, each with what the schema around them says. */
 export function choicesOf(schema: JsonSchema, root: JsonSchema, walk = new Walk()): readonly JsonSchema[] {
   const { anyOf, oneOf, ...beside } = schema;
   const choices = (anyOf ?? oneOf) as readonly Subschema[] | undefined;
@@ -48,7 +54,7 @@ export function choicesOf(schema: JsonSchema, root: JsonSchema, walk = new Walk(
   );
 }
 
-/** The places of a tuple, and what comes behind them. A list has no places. */
+/** The places of a tuple, and what comes after them. A list has no places. */
 export function itemsOf({ prefixItems, items = true, additionalItems = true }: JsonSchema): {
   readonly places: readonly Subschema[];
   readonly rest: Subschema;
@@ -109,7 +115,7 @@ export const FORMATS: ReadonlyMap<unknown, (value: string) => boolean> = new Map
   ['uuid', (value: string) => UUID.test(value)],
 ]);
 
-/** Not the 30th of February, which `Date` takes for the 2nd of March. */
+/** Not February 30, which `Date` reads as March 2. */
 function isDay(value: string): boolean {
   const day = value.slice(0, 10);
   const date = new Date(day);
@@ -120,7 +126,7 @@ function matches(pattern: string, value: string): boolean {
   try {
     return new RegExp(pattern, 'u').test(value);
   } catch {
-    // No pattern: whoever validates with it says so.
+    // Not a pattern: the validator will say so.
     return true;
   }
 }
@@ -129,11 +135,11 @@ function partsOf(schema: JsonSchema): readonly JsonSchema[] {
   return (schema.allOf ?? []) as readonly JsonSchema[];
 }
 
-/** What two schemas say together. Where both say something, the first is right. */
+/** What two schemas say together. If both say something, the first one counts. */
 function joined(a: JsonSchema, b: JsonSchema): JsonSchema {
   const { properties, required = [] } = a as ObjectSchema;
   const both: Record<string, unknown> = { ...b, ...a };
-  // Those of one alone stay the same object, by which a schema that contains itself is known again.
+  // If only one has them, they stay the same object, by which a schema that contains itself is recognised.
   if (properties && b.properties) both.properties = { ...(b.properties as object), ...properties };
   if (both.required) both.required = [...required, ...((b as ObjectSchema).required ?? [])];
   return both;
@@ -144,7 +150,7 @@ interface ObjectSchema {
   readonly required?: readonly string[];
 }
 
-/** The type that goes without saying. */
+/** The type, if the schema implies one. */
 function typed(schema: JsonSchema): JsonSchema {
   if (schema.type !== undefined) return schema;
   if (schema.properties) return { ...schema, type: 'object' };

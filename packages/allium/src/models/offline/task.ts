@@ -1,4 +1,4 @@
-/** What is asked and what was done about it so far: the last user message, and the results after it. */
+/** What was asked and what was done about it so far: the last user message, and the results after it. */
 
 import { isSyntheticMessage, type Message, type ToolCall, textOf, toolCallsOf } from '../../index.js';
 
@@ -13,9 +13,9 @@ export interface Task {
   readonly text: string;
   /** Names of the tools that were called since. */
   readonly called: ReadonlySet<string>;
-  /** Calls of tools that failed, and were made once so far. Those that were refused are not among them. */
+  /** Calls of tools that failed and were made once so far, without those that were refused. */
   readonly failed: readonly ToolCall[];
-  /** In the order they came; an error that a second call made good is not among them. */
+  /** In order; without errors that a second call made good. */
   readonly results: readonly TaskResult[];
 }
 
@@ -49,7 +49,7 @@ export function taskOf(messages: readonly Message[]): Task {
   };
 }
 
-/** Allium writes this for a tool that threw. What was refused would only be refused, or asked about, again. */
+/** Allium writes this for a tool that threw. A refused call would only be refused, or asked about, again. */
 function threw({ tool, text, isError }: TaskResult): boolean {
   return isError && text.startsWith(`"${tool}" failed: `);
 }

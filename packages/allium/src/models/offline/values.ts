@@ -1,8 +1,8 @@
-/** The values a message holds: numbers, quotations, addresses, dates and names, in the order in which they are taken. */
+/** The values in a message: numbers, quotations, addresses, dates and names, in the order in which they are taken. */
 
 export interface Value<T> {
   readonly value: T;
-  /** It stands in the part of the message that belongs to the tool. */
+  /** It is in the part of the message that belongs to the tool. */
   readonly own: boolean;
 }
 
@@ -16,26 +16,26 @@ export interface Values {
   readonly urls: readonly Value<string>[];
   readonly dates: readonly Value<string>[];
   readonly names: readonly Value<string>[];
-  /** Whatever stands between spaces, without its punctuation: for texts of a certain form. May be part of the others. */
+  /** Whatever is between spaces, without punctuation: for texts of a certain form. May be part of the others. */
   readonly words: readonly Value<string>[];
 }
 
 // Messages may be long and made of anything: a pattern begins where a run of its characters begins, and looks at each
-// run once. One that could begin anywhere in it would look at the rest from every letter on.
+// run once. If it could begin anywhere in it, it would look at the rest from every letter on.
 export const EMAIL = /(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g;
 export const URL_TEXT = /https?:\/\/[^\s"'<>)]+[^\s"'<>).,;:!?]/g;
 const DATE = /\b\d{4}-\d{2}-\d{2}\b/g;
 const QUOTED = /"([^"]+)"|“([^“”]+)”|(?<![\p{L}\p{N}])'([^']+)'(?![\p{L}\p{N}])/gu;
 const NUMBER = /(?<![\w.@-])-?\d+(?:\.\d+)?(?![\w@]|\.\d|-\d)/g;
-/** Where a sentence begins. Looks back from a place, and no further than it must. */
+/** Where a sentence begins. Looks back from a place, no further than it must. */
 const BEGINNING = /(?<=(?:^|[.!?:]\s*)["“(]*)/y;
-/** Words with a capital, one after the other. */
+/** Capitalised words in a row. */
 const NAME = /\p{Lu}[\p{L}\p{N}'’-]*(?: \p{Lu}[\p{L}\p{N}'’-]*)*/gu;
 const WORD = /(?<![^\s"“”'(),;!?])[^\s"“”'(),;!?]*[^\s"“”'(),;!?.:]/g;
 const SPELLED = 'zero one two three four five six seven eight nine ten eleven twelve'.split(' ');
 
 export function findValues(text: string, clause: { readonly from: number; readonly to: number }): Values {
-  /** A one for each character that is part of a value. */
+  /** Marks each character that is part of a value. */
   const taken = new Uint8Array(text.length);
   const find = <T>(pattern: RegExp, read: (match: RegExpExecArray) => T | undefined): Value<T>[] => {
     const found = [...text.matchAll(pattern)].flatMap((match) => {
@@ -52,7 +52,7 @@ export function findValues(text: string, clause: { readonly from: number; readon
       own,
     }));
   };
-  // What is found first is not looked at again: no number in a date, no name in a quotation.
+  // What was found is not looked at again: no number in a date, no name in a quotation.
   const emails = find(EMAIL, ([match]) => match);
   const urls = find(URL_TEXT, ([match]) => match);
   const quoted = find(QUOTED, ([, a, b, c]) => a ?? b ?? c);
@@ -85,7 +85,7 @@ function beginsSentence(text: string, at: number): boolean {
   return BEGINNING.test(text);
 }
 
-/** The first word of a sentence has its capital for another reason. */
+/** The first word of a sentence is capitalised for another reason. */
 function withoutFirst(name: string): string | undefined {
   const rest = name.split(' ').slice(1).join(' ');
   return rest === '' ? undefined : rest;

@@ -2,11 +2,11 @@
 
 export interface Word {
   readonly stem: string;
-  /** Where it stands. */
+  /** Where it is in the text. */
   readonly at: number;
 }
 
-/** They say nothing about what is meant. */
+/** Words that say nothing about what is meant. */
 const COMMON = new Set(
   (
     'a an and are as at be by can do does for from get give has have how i in into is it its me my now of on one or our ' +
@@ -22,14 +22,14 @@ export function wordsOf(text: string): readonly Word[] {
   }));
 }
 
-/** The words that count; where all are common ones, they do. */
+/** The words that count; all of them if all are common. */
 export function significant(text: string): readonly string[] {
   const words = text.replace(/(\p{Ll})(\p{Lu})/gu, '$1 $2').match(/\p{L}[\p{L}\p{N}]*/gu) ?? [];
   const telling = words.filter((word) => !COMMON.has(word.toLowerCase()));
   return [...new Set((telling.length > 0 ? telling : words).map(stemOf))];
 }
 
-/** `cities` and `city`, `sending` and `sends`: what is left when the ending is gone, if that is three letters. */
+/** `cities` and `city`, `sending` and `sends`: what is left without the ending, if that is three letters or more. */
 function stemOf(word: string): string {
   const lower = word.toLowerCase().replace(/ies$/, 'y');
   const stem = lower.replace(/(ing|ed|es|s|e)$/, '');
