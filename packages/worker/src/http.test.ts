@@ -4,8 +4,9 @@ import { Agent, textOf, tool } from 'allium';
 import { serve } from 'allium/http';
 import { approval } from 'allium/middleware/approval';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { deferred } from '../../../test/run-checks.js';
 import { type Fleet, useFleets } from '../test/fleet.js';
 
 const { fleet } = useFleets();
@@ -77,6 +78,74 @@ it('does not tell the end of a try that is made again', async () => {
   const response = await web(one)('POST', '/sessions', { input: 'Hi.' }, 'text/event-stream');
   const ends = (await eventsOf(response)).filter(({ type }) => type === 'agent_end');
   expect(ends).toMatchObject([{ status: 'done' }]);
+});
+
+describe('two messages for one session at a time', () => {
+  /** Its tool waits until it is let go, or its run is ended. */
+  async function busy(one: Fleet) {
+    const [begun, go] = [deferred(), deferred()];
+    const wait = tool({
+      name: 'wait',
+      description: 'Waits.',
+      input: z.object({}),
+      async execute(_args, { signal }) {
+        begun.resolve();
+        await Promise.race([go.promise, new Promise((resolve) => signal.addEventListener('abort', resolve))]);
+        return 'waited';
+      },
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'wait', args: {} }),
+      ({ messages }) => text(`re: ${messages.flatMap((m) => (m.role === 'user' ? textOf(m) : [])).at(-1)}`),
+      ({ messages }) => text(`re: ${textOf(messages.at(-1)!)}`),
+    ]);
+    await one.work({ a: new Agent({ model, tools: [wait] }) });
+    const send = web(one);
+    const first = await send('POST', '/sessions', { input: 'One.', sessionId: 's' }, 'text/event-stream');
+    await begun.promise;
+    return { send, first, go };
+  }
+
+  it('each get their own answer, one after the other', async () => {
+    const one = fleet();
+    const { send, first, go } = await busy(one);
+    const second = await send('POST', '/sessions/s/runs', { input: 'Two.' }, 'text/event-stream');
+    go.resolve();
+    for (const [response, said, other] of [
+      [first, 'One.', 'Two.'],
+      [second, 'Two.', 'One.'],
+    ] as const) {
+      const events = await eventsOf(response);
+      expect(events[0]).toMatchObject({ type: 'agent_start' });
+      expect(events.at(-1)).toMatchObject({ type: 'agent_end', status: 'done' });
+      expect(events.filter(({ type }) => type === 'agent_end')).toHaveLength(1);
+      const told = JSON.stringify(events);
+      expect(told).toContain(`re: ${said}`);
+      expect(told).not.toContain(other);
+    }
+  });
+
+  it('a client who leaves ends its own', async () => {
+    const one = fleet();
+    const { send, first, go } = await busy(one);
+    const second = await send('POST', '/sessions/s/runs', { input: 'Two.' }, 'text/event-stream');
+    await second.body!.cancel();
+    await expect.poll(async () => (await one.queue.metrics()).ended).toMatchObject({ aborted: 1 });
+    go.resolve();
+    expect((await eventsOf(first)).at(-1)).toMatchObject({ type: 'agent_end', status: 'done' });
+    expect(await one.queue.metrics()).toMatchObject({ waiting: 0, running: 0 });
+  });
+});
+
+it('tells the end of a job that no run has begun for', async () => {
+  const one = fleet();
+  await one.work({ other: new Agent({ model: scriptedModel([]) }) });
+  const response = await web(one)('POST', '/sessions', { input: 'Hi.' }, 'text/event-stream');
+  expect(await eventsOf(response)).toMatchObject([
+    { type: 'agent_end', status: 'error', stop: { reason: 'error' } },
+  ]);
+  const json = await web(one)('POST', '/sessions', { input: 'Hi.' });
+  expect(await json.json()).toMatchObject({ status: 'error', stop: { reason: 'error' } });
 });
 
 it('serves useChat, and ends a run that the user stops', async () => {

@@ -3,7 +3,14 @@ import type { Agent, RunOptions, RunResult, RunStream, Stop } from '../index.js'
 import type { ClientEnd, ClientUsage, Question } from './events.js';
 import { type Found, tenantOf } from './find-session.js';
 import { questionOf, told } from './projection.js';
-import { type Begin, enqueue, JobReader, type QueuedOutcome, type RunQueue } from './queued.js';
+import {
+  type Begin,
+  enqueue,
+  JobReader,
+  type QueuedJob,
+  type QueuedOutcome,
+  type RunQueue,
+} from './queued.js';
 import type { EventReader } from './reader.js';
 import type { Call, Handling } from './route.js';
 import { sseLines, sseResponse, type TextSource } from './sse.js';
@@ -19,7 +26,7 @@ export function runOptions({ handling, caller }: Call, agent: Agent): RunOptions
 export async function runAnswer(call: Call, found: Found, begin: Begin): Promise<Response> {
   const { request, handling } = call;
   const run = await startRun(call, found, begin);
-  const leave = leaving(call, found, handling.detached ?? false);
+  const leave = leaving(call, run, handling.detached ?? false);
   const headers = { 'x-session-id': encodeURIComponent(found.sessionId) };
   if (wantsEvents(request)) return events(call, run.reader(), sseLines, leave, headers);
   request.signal.addEventListener('abort', leave, { once: true });
@@ -33,6 +40,8 @@ interface StartedRun {
   reader(): EventReader;
   /** Waits for its end. */
   result(): Promise<ShownResult>;
+  /** Ends it. */
+  stop(reason: string): Promise<unknown>;
 }
 
 /** What an answer says about a result. */
@@ -67,6 +76,7 @@ export async function startRun(call: Call, found: Found, begin: Begin): Promise<
       await run.ended;
       return result;
     },
+    stop: (reason) => session.abort(reason),
   };
 }
 
@@ -81,19 +91,27 @@ async function startQueued(
   const { metadata } = runOptions(call, agent);
   const options = { sessionId: storeId, ...tenantOf(caller), ...(metadata && { metadata }) };
   const runId = await enqueue(queue, handling.names.get(agent)!, begin, options);
+  const after = `${head}.999999999`;
+  const result = async (): Promise<ShownResult> => {
+    const { status, ...outcome } = await queue.finished(runId, { signal: request.signal });
+    return {
+      stop: STOP[status],
+      usage: NO_USAGE,
+      pending: [],
+      ...outcome,
+      status: status === 'failed' ? 'error' : status,
+    };
+  };
+  const job: QueuedJob = {
+    runId: begin.type === 'resume' ? undefined : runId,
+    endId: after,
+    end: async () => endOf(await result()),
+  };
   return {
     // After everything that was there before.
-    reader: () => new JobReader(queue.reader(storeId, head === 0 ? {} : { after: `${head}.999999999` })),
-    async result() {
-      const { status, ...outcome } = await queue.finished(runId, { signal: request.signal });
-      return {
-        stop: STOP[status],
-        usage: NO_USAGE,
-        pending: [],
-        ...outcome,
-        status: status === 'failed' ? 'error' : status,
-      };
-    },
+    reader: () => new JobReader(queue.reader(storeId, head === 0 ? {} : { after }), job),
+    result,
+    stop: (reason) => queue.cancel(runId, reason),
   };
 }
 
@@ -108,11 +126,11 @@ const STOP: Readonly<Record<QueuedOutcome['status'], Stop>> = {
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } as const;
 
 /** What happens when the client leaves. A detached run is not affected. */
-export function leaving(call: Call, found: Found, otherwise: boolean): () => void {
-  const detached = (call.body?.detached as boolean | undefined) ?? otherwise;
+export function leaving({ body }: Call, run: StartedRun, otherwise: boolean): () => void {
+  const detached = (body?.detached as boolean | undefined) ?? otherwise;
   return () => {
     // It may have ended just now.
-    if (!detached) stopRun(call, found, 'The client left.').catch(() => undefined);
+    if (!detached) run.stop('The client left.').catch(() => undefined);
   };
 }
 
@@ -178,14 +196,16 @@ export interface RunAnswer extends ClientEnd {
 }
 
 function answerOf({ showsUsage }: Handling, sessionId: string, result: ShownResult): RunAnswer {
-  const { runId, status, stop, text, pending, usage } = result;
+  const { text, pending, usage } = result;
   return {
     sessionId,
-    runId,
-    status,
-    stop: told(status, stop),
+    ...endOf(result),
     text,
     questions: pending.map(questionOf),
     ...(showsUsage && { usage }),
   };
+}
+
+function endOf({ runId, status, stop }: ShownResult): ClientEnd {
+  return { runId, status, stop: told(status, stop) };
 }

@@ -12,7 +12,7 @@ import {
   type Store,
   type Usage,
 } from '../index.js';
-import type { SentEvent } from './events.js';
+import type { ClientEnd, SentEvent } from './events.js';
 import type { EventReader, FollowOptions } from './reader.js';
 
 /** A queue for agents that run elsewhere: `createQueue` of `@allium/worker`, or your own. */
@@ -31,6 +31,8 @@ export interface RunQueue {
     agent: string,
     options: QueuedRun & { readonly answers?: Readonly<Record<string, Decision>> },
   ): Promise<{ readonly runId: string }>;
+  /** Ends a run, or takes it back before it begins. False if there is nothing to end. */
+  cancel(runId: string, reason?: string): Promise<boolean>;
   /** Ends what is under way in a session. False if there is nothing. */
   stop(sessionId: string, reason?: string): Promise<boolean>;
   /** Has anything in the session not ended yet? */
@@ -86,35 +88,42 @@ const nobody: Model = {
   },
 };
 
+/** What a reader needs to know about a job. */
+export interface QueuedJob {
+  /** Undefined if the job resumes the session's suspended run: then every event from now on belongs to it. */
+  readonly runId: string | undefined;
+  /** Waits for its end. */
+  end(): Promise<ClientEnd>;
+  /** The event id of an end without a run. */
+  readonly endId: string;
+}
+
 /**
- * Events of one job: up to its end, though its session may continue, and without the ends of attempts that are
- * repeated.
+ * Events of one job, from its start to its end: its session may have other jobs before and after it. Leaves out the ends of
+ * attempts that are repeated.
  */
 export class JobReader implements EventReader {
+  private begun: boolean;
   private held: SentEvent | undefined;
   private over = false;
 
-  constructor(private readonly inner: EventReader) {}
+  constructor(
+    private readonly inner: EventReader,
+    private readonly job: QueuedJob,
+  ) {
+    this.begun = job.runId === undefined;
+  }
 
   async next(): Promise<readonly SentEvent[] | undefined> {
     while (!this.over) {
       const batch = await this.inner.next();
-      const sent: SentEvent[] = [];
-      for (const one of batch ?? []) {
-        const { event } = one;
-        const again = this.held && event.type === 'agent_start' && isTryOf(event.runId, this.held.event);
-        if (this.held && !again) break;
-        this.held = undefined;
-        if (event.type === 'agent_end' && event.status === 'error') this.held = one;
-        else sent.push(one);
-        if (event.type !== 'agent_end' || this.held) continue;
-        this.over = true;
-        break;
-      }
+      const sent = this.own(batch ?? []);
       if (this.held && (batch === undefined || !batch.includes(this.held))) {
         sent.push(this.held);
         this.over = true;
       }
+      if (batch === undefined && !this.begun && !this.over)
+        sent.push({ id: this.job.endId, event: { type: 'agent_end', ...(await this.job.end()) } });
       if (batch === undefined) this.over = true;
       if (sent.length > 0) return sent;
     }
@@ -127,12 +136,32 @@ export class JobReader implements EventReader {
   }
 
   leave(): void {
+    this.over = true;
     this.inner.leave();
+  }
+
+  private own(batch: readonly SentEvent[]): SentEvent[] {
+    const sent: SentEvent[] = [];
+    for (const one of batch) {
+      const { event } = one;
+      if (!this.begun) this.begun = event.type === 'agent_start' && isTryOf(event.runId, this.job.runId!);
+      if (!this.begun) continue;
+      const held = this.held?.event as ClientEnd | undefined;
+      const again = held && event.type === 'agent_start' && isTryOf(event.runId, held.runId);
+      if (held && !again) break;
+      this.held = undefined;
+      if (event.type === 'agent_end' && event.status === 'error') this.held = one;
+      else sent.push(one);
+      if (event.type !== 'agent_end' || this.held) continue;
+      this.over = true;
+      break;
+    }
+    return sent;
   }
 }
 
 /** A run that repeats a failed one has its id and a number. */
-function isTryOf(runId: string, failed: SentEvent['event']): boolean {
+function isTryOf(runId: string, other: string): boolean {
   const job = (id: string): string => id.split('~')[0]!;
-  return failed.type === 'agent_end' && job(runId) === job(failed.runId);
+  return job(runId) === job(other);
 }

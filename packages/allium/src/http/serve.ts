@@ -299,7 +299,16 @@ function agentsOf(given: ServeOptions['agents']): ReadonlyMap<string, Agent> {
 
 /** Only the names of the workers' agents are known. */
 function queuedAgents({ agents, store }: ServeOptions, queue: RunQueue): ReadonlyMap<string, Agent> {
-  checkMethods('queue', queue, ['enqueue', 'continue', 'resume', 'stop', 'isBusy', 'reader', 'finished']);
+  checkMethods('queue', queue, [
+    'enqueue',
+    'continue',
+    'resume',
+    'cancel',
+    'stop',
+    'isBusy',
+    'reader',
+    'finished',
+  ]);
   const known = store ?? queue.store;
   if (known === undefined)
     throw invalidOption('queue', 'one that was made with the `store` of the workers', queue);

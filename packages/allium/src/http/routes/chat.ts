@@ -63,7 +63,7 @@ export const chatRoutes: readonly Route[] = [
       const { chunks, begin } = await wish(call, found, messages);
       if (begin === undefined) return replay(call, found, messages);
       const run = await startRun(call, found, begin);
-      const leave = leaving(call, found, call.handling.detached ?? true);
+      const leave = leaving(call, run, call.handling.detached ?? true);
       return chatEvents(call, run.reader(), chunks, leave);
     },
   },
