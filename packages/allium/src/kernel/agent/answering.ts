@@ -8,7 +8,7 @@ import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import { randomId } from '../lib/random-id.js';
 import type { Plan } from '../protocol/middleware.js';
-import type { Awaitable, Decision, PendingRequest, Store } from '../protocol/store.js';
+import type { Awaitable, Decision, PendingRequest, Posted, Store } from '../protocol/store.js';
 
 /** The session that asks. */
 export interface Asked {
@@ -30,9 +30,7 @@ export async function giveAnswer(session: Asked, requestId: string, decision: De
   const others = [...(open?.requests.values() ?? [])].filter((other) => other.id !== requestId);
   const taken =
     open?.decided?.answers.has(requestId) || isClaimed(items, requestId) || isOver(state, requestId);
-  // The run ends as soon as somebody works on it.
-  const cancelled = request && items.some(({ item }) => item.type === 'cancel');
-  if (taken || cancelled || (request && firstAnswer(items, request, now)))
+  if (taken || (request && isCancelled(items)) || (request && firstAnswer(items, request, now)))
     throw cameTooLate(requestId, others);
   if (!request) throw unknownRequest(requestId, others);
   checkFits(request, decision, now);
@@ -50,7 +48,7 @@ function isOver({ ended }: SessionState, requestId: string): boolean {
 }
 
 /**
- * Did this post come before every other answer? Reads the inbox first: anything a run has taken out of it is in the journal
+ * Did this post come before every other answer, and before a cancel? Reads the inbox first: anything a run has taken out of it is in the journal
  * by then, after `seq`. The state in memory of a run in this process may not show it yet.
  */
 async function isFirst(
@@ -64,5 +62,10 @@ async function isFirst(
   const entries = await store.read(id, seq + 1);
   const end = entries.find((entry) => settles(entry, request));
   if (end) return end.type === 'answer' && end.postId === postId;
-  return firstAnswer(items, request, request.createdAt)?.postId === postId;
+  return !isCancelled(items) && firstAnswer(items, request, request.createdAt)?.postId === postId;
+}
+
+/** If somebody cancelled it, the run ends as soon as anybody works on it, answered or not. */
+function isCancelled(items: readonly Posted[]): boolean {
+  return items.some(({ item }) => item.type === 'cancel');
 }

@@ -358,3 +358,54 @@ describe('a sub-agent that waits for an answer ends', () => {
     expect(await ends(store)).toEqual(['done', 'done', 'done']);
   });
 });
+
+describe('an abort while the store fails', () => {
+  /** A boss, a clerk and a payer, aborted while the payer works; then the store writes no end of those that `refuses` names. */
+  async function aborted(store: Store, refuses: (sessionId: string) => boolean) {
+    const control = new AbortController();
+    const work = tool({
+      name: 'work',
+      description: '',
+      input: z.object({}),
+      execute(_, { signal }) {
+        control.abort('enough');
+        throw signal.reason;
+      },
+    });
+    const append: Store['append'] = async (id, seq, entries) => {
+      // Results that nobody waits for are written when the process would wait.
+      await settle();
+      const ends = entries.some(({ type }) => type === 'run_end');
+      if (ends && refuses(id)) throw new Error('power cut');
+      return store.append(id, seq, entries);
+    };
+    const payer = new Agent({ model: byTurn(toolCalls({ name: 'work', args: {} })), tools: [work] });
+    const { session } = firm({
+      store: storeWith(store, {
+        append,
+        head: (id) => settle().then(() => store.head(id)),
+        take: (id, after) => settle().then(() => store.take(id, after)),
+      }),
+      clerk: { tools: [payer.asTool({ name: 'payer', description: '' })] },
+    });
+    await expect(session.run('go', { signal: control.signal })).rejects.toMatchObject({ code: 'ABORTED' });
+  }
+
+  it('leaves no sub-agent open when it works again for the caller', async () => {
+    const store = memoryStore();
+    let cuts = 2;
+    // The payer can't write its end, and the clerk can't write it in its place. Both have written their results.
+    await aborted(store, () => cuts-- > 0);
+    expect(await ends(store)).toEqual(['aborted', 'aborted', 'aborted']);
+  });
+
+  it.each(['resumed', 'told something new'])('ends them when the caller is %s', async (how) => {
+    const store = memoryStore();
+    await aborted(store, () => true);
+    const { session } = firm({ store });
+    expect(await (how === 'resumed' ? session.resume() : session.run('new'))).toMatchObject({
+      status: 'done',
+    });
+    expect(await ends(store)).toEqual(['done', 'aborted', 'aborted']);
+  });
+});

@@ -5,6 +5,7 @@ import { catchUp } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
+import { toolCallsOf } from '../messages/messages.js';
 import type { RunStatus, Stop } from '../protocol/stop.js';
 import type { Store } from '../protocol/store.js';
 import { unanswered } from './unanswered.js';
@@ -38,7 +39,7 @@ export async function endRun(
   await catchUp(home.store, state);
   const { open } = state;
   if (open) {
-    await endChildren(home, sessionId, waiting(open));
+    await endChildren(home, sessionId, turnOf(open));
     const { runId, turns } = open;
     await new Journal(home.store, state, home.agent.clock).append([
       ...unanswered(open, 'the run was given up.'),
@@ -70,6 +71,18 @@ export async function endChildren(home: Home, parentId: string, left: GivenUp | 
     });
 }
 
+/**
+ * Ends the children of calls that have a result. They normally have ended before: only a store that failed while the run was
+ * being aborted can have kept them open, because results are written first.
+ */
+export async function endAnswered(home: Home, parentId: string, open: OpenRun): Promise<void> {
+  const turn = turnOf(open);
+  if (!turn) return;
+  const { batch } = open;
+  const calls = batch ? turn.calls.filter((index) => batch.results[index]) : turn.calls;
+  await endChildren(home, parentId, { ...turn, calls });
+}
+
 /** Counts up until there are no more. Sessions that were deleted at the end of their run leave gaps. */
 async function inTurn(home: Home, end: (number: number) => Promise<boolean>): Promise<boolean> {
   let found = false;
@@ -97,4 +110,10 @@ export function waiting({ batch }: OpenRun): GivenUp | undefined {
   if (!batch) return undefined;
   const { message, calls, results } = batch;
   return { messageId: message.id, calls: [...calls.keys()].filter((index) => !results[index]) };
+}
+
+/** All calls of the current turn. */
+export function turnOf({ batch, answer }: OpenRun): GivenUp | undefined {
+  const message = batch?.message ?? answer;
+  return message && { messageId: message.id, calls: [...toolCallsOf(message).keys()] };
 }

@@ -107,6 +107,26 @@ describe('a suspended run that is cancelled', () => {
     });
   });
 
+  it('in the moment in which somebody answers tells them that they came too late', async () => {
+    const { store, agent, ran } = world();
+    const { pending } = await agent([calls('asks')], { store })
+      .session('s')
+      .run('go');
+    const racing = storeWith(store, {
+      async post(id, item) {
+        if (item.type === 'answer') await store.post(id, { type: 'cancel', reason: 'no more' });
+        await store.post(id, item);
+      },
+    });
+    const answering = agent([], { store: racing }).session('s').answer(pending[0]!.id, { type: 'approve' });
+    await expect(answering).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+      message: expect.stringContaining('too late'),
+    });
+    await expect(agent([], { store }).session('s').resume()).rejects.toMatchObject({ code: 'ABORTED' });
+    expect(ran).toEqual([]);
+  });
+
   it('with a middleware that came with the run and is missing now ends all the same', async () => {
     const { session, agent } = world();
     await agent([calls('asks')])

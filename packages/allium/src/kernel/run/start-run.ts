@@ -1,6 +1,6 @@
 /** The beginning of a run: loads the session, then starts a run or finds the one to resume. */
 
-import { endChildren, waiting } from '../calls/end-children.js';
+import { endAnswered, endChildren, turnOf } from '../calls/end-children.js';
 import { isAsked, unanswered } from '../calls/unanswered.js';
 import {
   type Answer,
@@ -68,6 +68,7 @@ function opened(start: Start): Awaitable<Run> {
         const run = runOf(start, named, journal, metadata);
         run.asked = asked;
         const { history, sessionId, open } = state;
+        await endAnswered(run, sessionId, open!).catch(notBegun);
         run.children.states = await statesBelow(store, sessionId, history.from(open!.from));
         return run;
       },
@@ -300,7 +301,7 @@ async function settleOpen(
   const open = journal.state.open!;
   const { runId, turns } = open;
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
-  await endChildren({ store, agent, forgets }, journal.state.sessionId, waiting(open));
+  await endChildren({ store, agent, forgets }, journal.state.sessionId, turnOf(open));
   await journal.append([
     ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
     { type: 'run_end', runId, status: 'stopped', stop, turns },
