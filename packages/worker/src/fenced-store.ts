@@ -1,5 +1,5 @@
 /** The store of one run of one worker: shut when somebody else has the run, or when the worker leaves. */
-import { AlliumError, type Awaitable, type NewEntry, type Store } from 'allium';
+import { AlliumError, type Awaitable, type NewEntry, type Store, type Tail } from 'allium';
 
 export class Fence {
   /**
@@ -8,7 +8,7 @@ export class Fence {
    */
   state: 'open' | 'draining' | 'shut' = 'open';
 
-  constructor(private readonly sessionId: string) {}
+  constructor(readonly sessionId: string) {}
 
   /** How many of the entries may be written. */
   allowed(sessionId: string, entries: readonly NewEntry[]): number {
@@ -29,8 +29,18 @@ function beginsSomething(entry: NewEntry): boolean {
 /** Is told of every append that went through. */
 export type Appended = (sessionId: string, expectedSeq: number, entries: readonly NewEntry[]) => void;
 
-/** Stands between a run and the store. */
-export function fencedStore(store: Store, fence: Fence, appended: Appended): Store {
+/** What `store.tail` says of the session a run begins with. */
+export type Opening = Promise<Tail> | undefined;
+
+/** Asks the store already: nothing else has to be known for it. A failure is told to whoever uses the answer. */
+export function openAhead(store: Store, sessionId: string): Opening {
+  const opening = store.tail && (async () => store.tail!(sessionId))();
+  opening?.catch(() => undefined);
+  return opening;
+}
+
+/** Stands between a run and the store. `opening`: for the first one who opens the session. */
+export function fencedStore(store: Store, fence: Fence, appended: Appended, opening?: Opening): Store {
   type Append = (
     sessionId: string,
     seq: number,
@@ -48,11 +58,18 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended): Sto
       if (allowed === entries.length) return result;
       throw new AlliumError('STORE_FAILED', `This worker does not go on with session "${sessionId}".`);
     };
+  let ahead = opening;
+  const tail = (sessionId: string): Awaitable<Tail> => {
+    const answer = sessionId === fence.sessionId ? ahead : undefined;
+    if (answer) ahead = undefined;
+    return answer ?? store.tail!(sessionId);
+  };
   // Whatever else a store can do goes through as it is.
   return new Proxy(store, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name, target);
       if (typeof member !== 'function') return member;
+      if (name === 'tail') return tail;
       if (String(name).startsWith('append')) return guard(member as Append);
       return member.bind(target);
     },

@@ -5,6 +5,7 @@ import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { storeWith } from '../../../test/run-checks.js';
 import { type Fleet, useFleets } from '../test/fleet.js';
 
 const { fleet } = useFleets();
@@ -37,6 +38,37 @@ describe('a queue and a worker', () => {
     });
     const [start] = await store.read(sessionId, 1);
     expect(start).toMatchObject({ type: 'run_start', runId, tenant: 'acme', metadata: { agent: 'greeter' } });
+  });
+
+  it('stops waiting for an end when it is told to, before it begins to wait, too', async () => {
+    const { queue } = fleet();
+    const { runId } = await queue.enqueue('greeter', 'Hi.');
+    await expect(queue.finished(runId, { signal: AbortSignal.abort('enough') })).rejects.toBe('enough');
+    const control = new AbortController();
+    const waiting = queue.finished(runId, { signal: control.signal });
+    control.abort('enough');
+    await expect(waiting).rejects.toBe('enough');
+  });
+
+  it('opens a session once per try, and reads what the last one wrote', async () => {
+    const inner = memoryStore();
+    const opened: string[] = [];
+    const store = storeWith(inner, {
+      async tail(sessionId) {
+        opened.push(sessionId);
+        return { entries: await inner.read(sessionId, 1) };
+      },
+    });
+    const { queue, work } = fleet({ store, retry: { delayMs: 1 } });
+    const model = scriptedModel([text('One.'), text('Two.'), failWith(busy()), text('Three.')]);
+    const agent = new Agent({ model });
+    await work({ greeter: agent });
+    for (const said of ['One.', 'Two.', 'Three.']) {
+      const { runId } = await queue.enqueue('greeter', said, { sessionId: 's' });
+      expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: said });
+    }
+    expect(opened).toEqual(['s', 's', 's', 's']);
+    expect(await agent.session('s', { store }).messages()).toHaveLength(6);
   });
 
   it('runs what was enqueued before there was a worker', async () => {

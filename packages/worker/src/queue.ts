@@ -303,8 +303,10 @@ class FleetQueue implements AgentQueue {
   async finished(runId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Outcome> {
     const { turns, connections } = this.#backend;
     const id = jobOf(runId);
+    signal?.throwIfAborted();
     const known = await turns.known(id);
     if (!known) throw new AlliumError('SESSION_UNKNOWN', `There is no job "${id}", or it ended long ago.`);
+    if (known.outcome && known.by === undefined) return known.outcome;
     const channel = turns.channel(known.sessionId);
     return new Promise((resolve, reject) => {
       const look = async (): Promise<void> => {
@@ -333,6 +335,7 @@ class FleetQueue implements AgentQueue {
         signal?.removeEventListener('abort', aborted);
       };
       signal?.addEventListener('abort', aborted, { once: true });
+      if (signal?.aborted) return aborted();
       connections.listening(channel).then(look).catch(fail);
     });
   }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Agent } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
-import { type Appended, Fence, fencedStore } from './fenced-store.js';
+import { type Appended, Fence, fencedStore, type Opening, openAhead } from './fenced-store.js';
 import { scheduleIntake } from './intake.js';
 import { failure, type JobData, type Outcome } from './jobs.js';
 import { type Backend, LATER, openBackend, RUNS, SHARED } from './options.js';
@@ -54,6 +54,9 @@ interface Held {
   readonly fence: Fence;
   readonly tap: RunTap;
   readonly control: AbortController;
+  /** Nobody had the job before. */
+  readonly fresh: boolean;
+  readonly opening: Opening;
 }
 
 class FleetWorker implements AgentWorker {
@@ -231,6 +234,9 @@ class FleetWorker implements AgentWorker {
       await job.moveToWait(token);
       throw new WaitingError();
     }
+    const fresh = job.attemptsStarted === 1 && !data.redriven;
+    // Nobody else writes to the session of such a job.
+    const opening = fresh ? openAhead(this.settings.store, data.sessionId) : undefined;
     const [state, told, followers = 0] = await turns.start(id, job.stalledCounter, this.id);
     if (state === 'over') return this.endedBefore(JSON.parse(told) as Outcome);
     if (state === 'gone') throw new UnrecoverableError(`Job "${id}" is no longer known.`);
@@ -245,6 +251,8 @@ class FleetWorker implements AgentWorker {
       fence: new Fence(sessionId),
       control: new AbortController(),
       tap,
+      fresh,
+      opening,
     };
     // The same job, while this process does not know yet that it has lost it: the old run cannot write any more.
     this.lose(id);
@@ -267,7 +275,7 @@ class FleetWorker implements AgentWorker {
 
   private async perform(
     job: Job<JobData, Outcome>,
-    { fence, control, tap }: Held,
+    { fence, control, tap, fresh, opening }: Held,
     cancelled: string,
   ): Promise<Outcome> {
     const { data, stalledCounter } = job;
@@ -286,10 +294,10 @@ class FleetWorker implements AgentWorker {
     };
     return runJob({
       agent,
-      store: fencedStore(store, fence, appended),
+      store: fencedStore(store, fence, appended, opening),
       id: job.id!,
       data,
-      fresh: job.attemptsStarted === 1 && !data.redriven,
+      fresh,
       cancelled: cancelled || data.cancelled,
       signal: control.signal,
       tap,
