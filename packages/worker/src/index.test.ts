@@ -573,8 +573,35 @@ describe('cancel of a run that waits for an answer', () => {
 });
 
 describe('speaking to a busy session', () => {
-  it('tells the run under way, and no message gets lost when it ends meanwhile', async () => {
+  it('has another run answer what comes too late for the one under way', async () => {
     const { queue, work, store } = fleet();
+    const [ending, goOn] = [gate(), gate()];
+    const slow = defineMiddleware({
+      name: 'slow',
+      async afterRun() {
+        ending.resolve();
+        await goOn.promise;
+      },
+    });
+    const model = scriptedModel([
+      text('Done.'),
+      ({ messages }) => text(`heard: ${textOf(messages.at(-1)!)}`),
+    ]);
+    const agent = new Agent({ model, middleware: [slow] });
+    await work({ a: agent });
+    const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await ending.promise;
+    const said = await queue.enqueue('a', 'Wait!', { sessionId: 's', whenBusy: 'steer' });
+    expect(said.state).toBe('said');
+    goOn.resolve();
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.' });
+    await expect.poll(async () => (await queue.metrics()).ended).toEqual({ done: 2 });
+    const last = (await agent.session('s', { store }).messages()).at(-1)!;
+    expect(textOf(last)).toBe('heard: Wait!');
+  });
+
+  it('tells the run under way, and the message is answered once', async () => {
+    const { queue, work, store, events } = fleet();
     const begun = gate();
     const goOn = gate();
     const wait = tool({
@@ -599,9 +626,10 @@ describe('speaking to a busy session', () => {
     expect(said.state).toBe('said');
     goOn.resolve();
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'heard: Hurry up.' });
-    // The run that would have answered, had it come too late, finds nothing to do.
-    await expect.poll(async () => (await queue.metrics()).running).toBe(0);
+    await expect.poll(() => events.at(-1)?.type).toBe('ended');
     expect(model.requests.length).toBe(2);
+    // Had it come too late, another run would have answered.
+    expect(await queue.metrics()).toMatchObject({ waiting: 0, running: 0, ended: { done: 1 } });
     const idle = await queue.enqueue('a', 'Now.', { sessionId: 's2', whenBusy: 'steer' });
     expect(idle.state).toBe('queued');
     expect(await store.take('s', 0)).toEqual([]);
@@ -617,9 +645,23 @@ describe('later, and again and again', () => {
     const one = await send();
     expect(one.state).toBe('delayed');
     expect(await send()).toMatchObject({ runId: one.runId, sessionId: one.sessionId });
-    await expect.poll(() => queue.outcome(one.runId)).toMatchObject({ status: 'done', text: 'Now.' });
+    expect(await queue.finished(one.runId)).toMatchObject({ status: 'done', text: 'Now.' });
     expect(await send()).toMatchObject({ state: 'known', sessionId: one.sessionId });
     expect(model.requests.length).toBe(1);
+  });
+
+  it('can be waited for and cancelled before its time has come', async () => {
+    const { queue, work, another } = fleet();
+    const model = scriptedModel([]);
+    await work({ a: new Agent({ model }) });
+    const { runId, sessionId } = await queue.enqueue('a', 'Later.', { delayMs: 3_600_000 });
+    expect(await queue.outcome(runId)).toBeUndefined();
+    const waiting = queue.finished(runId);
+    expect(await another().cancel(runId, 'Never mind.')).toBe(true);
+    const stop = { reason: 'aborted', message: 'Never mind.' };
+    expect(await waiting).toMatchObject({ status: 'aborted', runId, sessionId, stop });
+    expect(await queue.cancel(runId)).toBe(false);
+    expect(await queue.metrics()).toMatchObject({ delayed: 0, waiting: 0, ended: { aborted: 1 } });
   });
 
   it('begins a run at every time of a schedule, until it is ended', async () => {

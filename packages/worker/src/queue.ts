@@ -112,7 +112,9 @@ class FleetQueue implements AgentQueue {
     const known = idempotencyKey === undefined ? undefined : await turns.known(runId);
     if (known) return { runId, sessionId: known.sessionId, state: 'known' };
     if (delayMs > 0) {
+      // Should this process end in between, the job is there all the same.
       await later.add(agent, data, { jobId: runId, delay: delayMs });
+      await turns.delayed(runId, data);
       return { runId, sessionId, state: 'delayed' };
     }
     if (await turns.file(runId, data)) return { runId, sessionId, state: 'queued' };
@@ -253,7 +255,11 @@ class FleetQueue implements AgentQueue {
     const { turns, runs, later } = this.#backend;
     const reason = given || 'The run was cancelled.';
     const first = jobOf(runId);
-    if (await (await later.getJob(first))?.remove().then(() => true)) return true;
+    // One whose time has come just now is on its way, and is found below.
+    const delayed = await (await later.getJob(first))?.remove().then(
+      () => true,
+      () => false,
+    );
     for (let id = first; ; ) {
       const { sessionId = '' } = (await turns.known(id)) ?? {};
       const stop = { reason: 'aborted', message: reason } as const;
@@ -269,7 +275,7 @@ class FleetQueue implements AgentQueue {
       const waits = how === 'removed' ? id !== first : known?.outcome?.status === 'suspended';
       if (how === 'over' && by !== '') id = by;
       else if (known && waits) return this.#end(first, known, reason);
-      else if (how === 'unknown' || how === 'over') return false;
+      else if (how === 'unknown' || how === 'over') return delayed === true;
       else {
         // One that waits for its next try need not wait any longer.
         if (how === 'told') await (await runs.getJob(id))?.promote().catch(() => undefined);

@@ -107,13 +107,21 @@ end
 export const FILE = `${COMMON}
 local id, session = ARGV[2], ARGV[4]
 local item = key('i:', id)
-if call('EXISTS', item) == 1 then return { 0, admit() } end
+local state = call('HGET', item, 'st')
+if state and state ~= 'd' then return { 0, admit() } end
 local order = tonumber(ARGV[6]) * 8589934592 + call('INCR', key('n'))
 call('HSET', item, 'd', ARGV[3], 's', session, 't', ARGV[5], 'o', string.format('%.0f', order), 'a', ARGV[7], 'st', 'b')
 if ARGV[8] ~= '' and call('EXISTS', key('i:', ARGV[8])) == 1 then call('HSET', key('i:', ARGV[8]), 'by', id) end
 call('ZADD', key('wait'), now, id)
 if call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
 return { 1, admit() }`;
+
+/** `now, id, session, tenant, agent`: BullMQ has it for later → is it new. */
+export const DELAY = `${COMMON}
+local item = key('i:', ARGV[2])
+if call('EXISTS', item) == 1 then return 0 end
+call('HSET', item, 's', ARGV[3], 't', ARGV[4], 'a', ARGV[5], 'st', 'd')
+return 1`;
 
 /**
  * `now, id, takeovers, worker` → 'gone'; 'over' and its result; or 'go', why it was cancelled or '', and how many follow the

@@ -5,7 +5,7 @@ import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { JobData, Outcome } from './jobs.js';
 import type { Reach } from './reach.js';
-import { BEAT, CANCEL, FILE, FINISH, LISTEN, LOOK, RELEASE, SPEAK, START, SWEEP } from './scripts.js';
+import { BEAT, CANCEL, DELAY, FILE, FINISH, LISTEN, LOOK, RELEASE, SPEAK, START, SWEEP } from './scripts.js';
 
 /** At most so many runs of a tenant begin in so many milliseconds, in the whole fleet. */
 export interface RateLimit {
@@ -69,6 +69,11 @@ export class Turns {
     );
     await this.give(turn);
     return isNew === 1;
+  }
+
+  /** Remembers a job that BullMQ files later, so that it can be waited for and cancelled. */
+  async delayed(id: string, { sessionId, tenant = '', agent }: JobData): Promise<void> {
+    await this.run(DELAY, id, sessionId, tenant, agent);
   }
 
   start(

@@ -308,12 +308,26 @@ class FleetWorker implements AgentWorker {
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
     const { turns, clock } = this.backend;
     const spoken = await turns.finish(id, outcome, data.of);
-    // Somebody spoke to the run; if it was too late for it, another one answers.
-    if (spoken) {
+    // Somebody spoke to the run. If it was too late for it, another one answers.
+    if (spoken && (await this.hasUnheard(data))) {
       const { input: _, of: __, ...rest } = data;
       await turns.file(`${id}-s`, { ...rest, kind: 'continue', enqueuedAt: clock.now() });
     }
     this.tell({ type: 'ended', runId: id, sessionId: data.sessionId, outcome });
+  }
+
+  private async hasUnheard({ agent, sessionId, tenant }: JobData): Promise<boolean> {
+    const session = this.agents
+      .get(agent)
+      ?.session(sessionId, { store: this.settings.store, ...(tenant !== undefined && { tenant }) });
+    // If nobody can say, the other run finds out.
+    return (
+      !session ||
+      session.queued().then(
+        ({ length }) => length > 0,
+        () => true,
+      )
+    );
   }
 
   private async failed(
