@@ -38,7 +38,7 @@ Middleware that declare \`runOptions\` add names of their own.
 
 ## \`resume(options)\`, \`resumeStream(options)\`
 
-Of a session, to go on with a run that was suspended or broke off. They take everything \`run()\` takes, and:
+For a session: continues a run that was suspended or broke off. They take everything \`run()\` takes, and:
 
 @options kernel/protocol/run-options.ts ResumeOptions
 

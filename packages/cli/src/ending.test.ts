@@ -55,7 +55,7 @@ describe.each([
     run.child.kill(signal);
     const ended = await run.ended();
     expect(ended.code).toBe(code);
-    expect(ended.stderr).toContain(`Ended by ${signal}. Go on with the run: allium sessions resume ann\n`);
+    expect(ended.stderr).toContain(`Ended by ${signal}. Continue the run: allium sessions resume ann\n`);
     expect((await here().allium(['sessions', '--json'])).stdout).toContain('"status": "open"');
     const resumed = await here().allium(['sessions', 'resume', 'ann']);
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('gate') });
@@ -68,7 +68,7 @@ describe.each([
     chat.child.kill(signal);
     const ended = await chat.ended();
     expect(ended.code).toBe(code);
-    expect(ended.stderr).toContain('Go on with: allium chat --session ann');
+    expect(ended.stderr).toContain('Continue with: allium chat --session ann');
   });
 
   it('ends a chat in the middle of a run, which goes on in another', async () => {

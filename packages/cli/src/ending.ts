@@ -1,10 +1,10 @@
-/** The end of the process from outside: SIGTERM and SIGHUP leave a run where it is, to be gone on with. */
+/** Ends the process on SIGTERM and SIGHUP, and leaves its run as it is, so that it can be resumed. */
 import type { Store } from 'allium';
 import { EXIT } from './outcome.js';
 
 export type EndingSignal = 'SIGTERM' | 'SIGHUP';
 
-/** Why everything is aborted when the process is told to end. Ctrl-C is something else: that ends the run itself. */
+/** Why everything is aborted when the process is told to end. Ctrl-C is different: it ends the run itself. */
 export class ProcessEnding extends Error {
   override readonly name = 'AbortError';
 
@@ -17,7 +17,7 @@ export function endingOf({ aborted, reason }: AbortSignal): EndingSignal | undef
   return aborted && reason instanceof ProcessEnding ? reason.by : undefined;
 }
 
-/** Other programs read who ended it from the code, as shells tell it: 128 and the number of the signal. */
+/** Other programs read the signal from the exit code, as in shells: 128 plus its number. */
 export function exitCodeOfEnding(signal: AbortSignal): number | undefined {
   const by = endingOf(signal);
   return by && (by === 'SIGTERM' ? EXIT.terminated : EXIT.hungUp);
@@ -25,7 +25,7 @@ export function exitCodeOfEnding(signal: AbortSignal): number | undefined {
 
 /**
  * The store until the process is told to end. From then on nothing is written: the run is aborted, and its tools and
- * middleware may clean up, but in the journal it stays open, as after a crash. So another process can go on with it.
+ * middleware may clean up, but in the journal it stays open, as after a crash. So another process can continue it.
  */
 export function untilEnding(store: Store, signal: AbortSignal): Store {
   const append: Store['append'] = async (...args) => {

@@ -11,11 +11,11 @@ export interface FleetOptions {
 
 export function withFleetOptions(command: Command): Command {
   return command
-    .option('--redis <url>', 'where the queue is; REDIS_URL where it is not given')
+    .option('--redis <url>', 'where the queue is; by default REDIS_URL')
     .option('--prefix <name>', 'begins the keys in Redis; worker and enqueue need the same one');
 }
 
-/** Loaded only by the commands that need it: whoever runs no fleet need not install it. */
+/** Loaded only by the commands that need it, so that others need not install it. */
 export async function loadFleet({ io }: Shell): Promise<typeof Fleet> {
   try {
     return await import('@allium/worker');

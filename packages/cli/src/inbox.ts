@@ -1,4 +1,4 @@
-/** The questions of a suspended run, and the answers that lie ready for when it goes on. */
+/** The questions of a suspended run, and the answers that are waiting for it. */
 import { type Agent, type Decision, type PendingRequest, withStoreTimeout } from 'allium';
 import type { Shell } from './shell.js';
 import { note } from './terminal/io.js';
@@ -8,7 +8,7 @@ import type { Answerer } from './view/ask.js';
 export interface Inbox {
   /** Every question of the run, answered or not. */
   readonly asked: readonly PendingRequest[];
-  /** Without an answer so far. */
+  /** Those without an answer so far. */
   readonly open: readonly PendingRequest[];
   /** What was answered, by the id of the call. */
   readonly decided: ReadonlyMap<string, Decision>;
@@ -26,7 +26,7 @@ export async function inboxOf(agent: Agent, sessionId: string): Promise<Inbox> {
   return { asked, open: asked.filter(({ id }) => !answers.has(id)), decided };
 }
 
-/** Does a session above this one ask what it asks? A sub-agent is answered through its caller, who goes on with it. */
+/** Does a session above this one ask the same? A sub-agent is answered through its caller, who continues it. */
 export function isAskedAbove(sessionId: string, inboxes: ReadonlyMap<string, Inbox>): boolean {
   for (const [above, { asked }] of inboxes)
     if (
@@ -37,7 +37,7 @@ export function isAskedAbove(sessionId: string, inboxes: ReadonlyMap<string, Inb
   return false;
 }
 
-/** A new message takes the place of the run that waits. */
+/** A new message replaces the run that waits. */
 export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string): Promise<void> {
   const titles = (await inboxOf(agent, id)).open.map(({ title, toolName }) => title ?? `Run "${toolName}"?`);
   if (titles.length > 0)
@@ -52,8 +52,8 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
 }
 
 /**
- * A sentence about what is wrong with an answer: the question takes no such one, or the arguments do not fit the tool, if it is known. Asked before the question is used up: the run
- * itself would only tell the model.
+ * A sentence about what is wrong with an answer: the question doesn't accept it, or the arguments don't fit the tool,
+ * if that is known. Checked before the question is used up: the run itself would only tell the model.
  */
 export async function problemWith(
   agent: Agent,
@@ -69,7 +69,7 @@ export async function problemWith(
   const { issues } = await tool.input['~standard'].validate(decision.args);
   if (!issues) return undefined;
   const lines = issues.map(({ message: written, path = [] }) => {
-    // Schemas end their messages with a full stop or without one.
+    // Some schemas end their messages with a full stop, others don't.
     const message = written.replace(/\.$/, '');
     const keys = path.map((step) => String(typeof step === 'object' ? step.key : step));
     return keys.length > 0 ? `${keys.join('.')}: ${message}` : message;

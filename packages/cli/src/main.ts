@@ -10,7 +10,7 @@ const abort = new AbortController();
 const { stdin, stdout, stderr, env } = process;
 const io = makeIo({ stdin, stdout, stderr, env, cwd: process.cwd(), signal: abort.signal });
 
-// The first signal lets the run end in order; whoever sends another one wants the program to end now.
+// The first signal lets the run end properly; a second one ends the program at once.
 process.on('SIGINT', () => {
   if (abort.signal.aborted) process.exit(EXIT.aborted);
   abort.abort();
@@ -20,12 +20,12 @@ for (const by of ['SIGTERM', 'SIGHUP'] as const)
     if (abort.signal.aborted) process.exit(by === 'SIGTERM' ? EXIT.terminated : EXIT.hungUp);
     abort.abort(new ProcessEnding(by));
   });
-// `allium … | head` closes the pipe early: an end like any other. A terminal that is gone is no reason to leave at once.
+// `allium … | head` closes the pipe early, which is a normal end. If the terminal is gone, don't leave at once.
 for (const stream of [stdout, stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (!endingOf(abort.signal)) process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
   });
-// Tools and plugins may write to the console, and may throw where nobody catches it: that, too, is made safe to show.
+// Tools and plugins may write to the console, or throw where nobody catches it. That is made safe to show, too.
 catchConsole((line) => note(io, logLine(line)));
 process.on('uncaughtException', (error) => {
   note(io, `${io.err.red('error')}: ${error instanceof Error ? error.stack : describeError(error)}`);
@@ -33,5 +33,5 @@ process.on('uncaughtException', (error) => {
 });
 
 process.exitCode = await main(process.argv.slice(2), io);
-// Something that does not listen to the abort may hold the process.
+// Something that ignores the abort may keep the process alive.
 if (abort.signal.aborted) process.exit();

@@ -1,4 +1,4 @@
-/** How a command ends: every exit code, and who gets which. */
+/** How a command ends: every exit code and its meaning. */
 import { AlliumError, RunError, type RunStatus } from 'allium';
 
 export const EXIT = {
@@ -31,7 +31,7 @@ export function exitCodes(): string {
   return `Exit codes:\n${EXIT_CODES.map(([code, means]) => `  ${String(code).padEnd(4)} ${means}`).join('\n')}`;
 }
 
-/** A command line that makes no sense, or asks for what is not there. The message is for people. */
+/** A command line that makes no sense, or asks for something that doesn't exist. The message is for people. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
   readonly code = 'USAGE';
@@ -65,12 +65,12 @@ export function isConfigError(error: unknown): boolean {
   );
 }
 
-/** Whether a session is there that cannot be read. */
+/** Is it a session that exists but can't be read? */
 export function isDamage(error: unknown): boolean {
   return codeOf(error) === 'SESSION_CORRUPT';
 }
 
-/** What went wrong, for people: the message, and the reasons behind it that say something new. */
+/** What went wrong, for people: the message, and its causes if they say something new. */
 export function describeError(error: unknown): string {
   const lines: string[] = [];
   let one: unknown = error;

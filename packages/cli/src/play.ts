@@ -1,4 +1,6 @@
-/** Plays a run for whoever started the command: shows it, answers or asks its questions, and says how it ended. */
+/**
+ * Plays a run for the person who started the command: shows it, asks or answers its questions, and says how it ended.
+ */
 import type { Agent, Decision, RunStream } from 'allium';
 import { type EndingSignal, endingOf } from './ending.js';
 import { untilItFits } from './inbox.js';
@@ -42,7 +44,7 @@ export async function play(
       }
     : liveView(io, { quiet, redact, redactError, ...(decided && { decided }) });
   const asks = untilItFits(agent, askPerson, (problem) => note(io, io.err.red(redact(problem))));
-  // Without somebody to ask the run is suspended: it goes on when somebody has answered.
+  // If nobody can be asked, the run is suspended until somebody has answered.
   const answerer = yes ? approveAll('--yes') : io.interactive && !json ? asks : undefined;
   const ask: Asker = async (request, { signal }) => answerer?.(io, request, signal);
   const ended = await follow((onRequest) => start({ signal: io.signal, onRequest }), view, { ask });
@@ -52,7 +54,7 @@ export async function play(
   return ended;
 }
 
-/** The journal says whether there is a run to go on with: it may not have begun, or have ended before the signal came. */
+/** The journal says whether there is a run to resume: it may not have begun, or have ended before the signal came. */
 async function tellHowToResume(
   shell: Shell,
   agent: Agent,
@@ -62,7 +64,7 @@ async function tellHowToResume(
 ): Promise<void> {
   const id = result?.sessionId;
   const open = id !== undefined && forgets === undefined && (await isOpen(agent.store, id));
-  const rest = open ? ` Go on with the run: ${commandLine(shell, 'sessions', 'resume', id)}` : '';
+  const rest = open ? ` Continue the run: ${commandLine(shell, 'sessions', 'resume', id)}` : '';
   note(shell.io, `Ended by ${by}.${rest}`);
 }
 

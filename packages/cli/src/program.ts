@@ -9,7 +9,7 @@ import { type Io, note, printJson, write } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
 import { versionOf } from './versions.js';
 
-// Commander is CommonJS: an import would first search all of it for the names that it exports.
+// Commander is CommonJS: an import would first search all of it for its exported names.
 const commander = createRequire(import.meta.url)('commander') as typeof import('commander');
 
 /** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
@@ -28,7 +28,7 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     await program.parseAsync([...args], { from: 'user' });
     return exitCodeOfEnding(io.signal) ?? shell.exitCode;
   } catch (error) {
-    // Commander has shown the help that was asked for, or has said what is wrong; a program reads that on stdout.
+    // Commander has shown the requested help, or has said what is wrong; a program reads that on stdout.
     const helped = error instanceof commander.CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
     if (io.signal.aborted && isAbort(error)) return exitCodeOfEnding(io.signal) ?? EXIT.aborted;
@@ -47,12 +47,12 @@ function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
 }
 
-/** What a person at the command line does next, where the error is written for programs. */
+/** What a person at the command line does next, if the error is written for programs. */
 function adviceFor({ io }: Shell, error: unknown): string {
   return codeOf(error) === 'CONFIG_NOT_FOUND' ? `\nWrite one with: ${programName(io)} init` : '';
 }
 
-/** The command that is named first. Where none of ours is, all of them: for the help, and to suggest one. */
+/** The command that is named first. If it isn't one of ours, all of them: for the help, and to suggest one. */
 function commandsFor(args: readonly string[]): readonly LoadCommand[] {
   const first = args.find((arg, i) => !arg.startsWith('-') && !['-c', '--config'].includes(args[i - 1]!));
   const named = Object.hasOwn(COMMANDS, first ?? '') ? COMMANDS[first!] : undefined;

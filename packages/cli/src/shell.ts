@@ -21,9 +21,9 @@ export interface Shell {
   configFile: string | undefined;
   /** Output is for programs. */
   json: boolean;
-  /** Takes long secrets out of text; knows them once a config is loaded. Short ones may stand there by chance. */
+  /** Removes long secrets from text; knows them once a config is loaded. Short ones may be there by chance. */
   redact: (text: string) => string;
-  /** Takes all secrets out of the text of an error. */
+  /** Removes all secrets from the text of an error. */
   redactError: (text: string) => string;
 }
 
@@ -37,7 +37,7 @@ export function positive(text: string): number {
   return n;
 }
 
-/** A command to copy: it begins as this one was begun, and names the config where one was named. */
+/** A command to copy: it begins like this one, with the same config file if one was named. */
 export function commandLine({ io, configFile }: Shell, ...words: readonly string[]): string {
   const config = configFile === undefined ? [] : ['--config', configFile];
   const rest = [...config, ...words].map((one) => quoted(word(one)));
@@ -66,13 +66,13 @@ const MANAGERS: Readonly<Record<string, { run: string; install: string }>> = {
   bun: { run: 'bunx allium', install: 'bun add' },
 };
 
-/** A word as shells take it: in double quotes where they are enough, for those are known everywhere. */
+/** A word as shells take it: in double quotes if they are enough, because those work everywhere. */
 export function quoted(word: string): string {
   if (/^[\w.,:/@%+=-]+$/.test(word)) return word;
   return /["$`\\!]/.test(word) ? `'${word.replaceAll("'", `'\\''`)}'` : `"${word}"`;
 }
 
-/** A line of what was asked for, without the secrets of the config. */
+/** A line of output, without the secrets of the config. */
 export function tell({ io, redact }: Shell, text: string): void {
   print(io, redact(text));
 }
@@ -82,7 +82,7 @@ export function tellJson({ io, redact }: Shell, value: unknown): void {
   printJson(io, withTexts(value, redact));
 }
 
-/** Where an error came from, for whoever set ALLIUM_DEBUG. */
+/** Where an error came from, if ALLIUM_DEBUG is set. */
 export function tellStack({ io, redactError }: Shell, error: unknown): void {
   for (let one = error; io.env.ALLIUM_DEBUG && one instanceof Error; one = one.cause)
     note(io, redactError(one.stack ?? ''));
@@ -101,7 +101,7 @@ export interface Opened extends CreatedAgent {
   readonly loaded: LoadedConfig;
 }
 
-/** Makes the agent of the config, hands it to `use`, and closes it whatever happens. */
+/** Makes the agent of the config, passes it to `use`, and closes it whatever happens. */
 export async function withAgent<T>(
   shell: Shell,
   overrides: CreateAgentOverrides,
@@ -125,7 +125,7 @@ export async function withAgent<T>(
   }
 }
 
-/** A model that cannot be made was named on the command line, not in the file that the error would point at. */
+/** The model was named on the command line, not in the file that the error would point at. */
 function blamingOption(error: unknown, { model }: CreateAgentOverrides): unknown {
   if (typeof model !== 'string' || !isConfigError(error)) return error;
   const [, problem] = (error as Error).message.split('`allium.model`: ', 2);
@@ -147,11 +147,11 @@ export async function withStore<T>(
 }
 
 /**
- * The session of that id, or whose id alone begins so. Where none is named, the one that was used last, except those
- * that are damaged: nobody asked for one of them.
+ * The session with that id, or the only one whose id begins so. If none is named, the last one used, except damaged
+ * ones: nobody asked for those.
  */
 export async function findSession(shell: Shell, store: Store, wanted: string | undefined): Promise<string> {
-  // One that is damaged exists, too: whoever reads it learns what is wrong, and it can be deleted.
+  // A damaged session exists, too: reading it says what is wrong, and it can be deleted.
   if (wanted !== undefined && (await headOf(store, wanted)) !== 0) return wanted;
   const ids: string[] = [];
   for await (const { sessionId } of allSessions(store)) {
@@ -169,7 +169,7 @@ export async function findSession(shell: Shell, store: Store, wanted: string | u
   );
 }
 
-/** How many entries a session has, or that it is damaged. */
+/** How many entries a session has; or that it is damaged. */
 async function headOf(store: Store, id: string): Promise<number | 'damaged'> {
   try {
     return await store.head(id);
@@ -179,7 +179,7 @@ async function headOf(store: Store, id: string): Promise<number | 'damaged'> {
   }
 }
 
-/** What `read` finds in one of many sessions. One that is damaged is told of, and does not hide the others. */
+/** What `read` finds in one of many sessions. A damaged one is reported, and doesn't hide the others. */
 export async function unlessDamaged<T>(shell: Shell, read: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await read();
@@ -200,7 +200,7 @@ export async function* allSessions(store: Store): AsyncGenerator<SessionInfo> {
   } while (cursor !== undefined);
 }
 
-/** How the last run stands, from the journal alone. */
+/** The state of the last run, from the journal alone. */
 export function statusOf(entries: readonly Entry[]): string {
   const last = entries.findLast(({ type }) => type === 'run_start' || type === 'run_end');
   if (last?.type === 'run_end') return last.status;
@@ -213,7 +213,7 @@ export function statusOf(entries: readonly Entry[]): string {
   return last ? 'open' : 'empty';
 }
 
-/** Whether the session has a run to go on with. */
+/** Does the session have a run to resume? */
 export async function isOpen(store: Store, sessionId: string): Promise<boolean> {
   return ['open', 'suspended'].includes(statusOf(await store.read(sessionId, 1)));
 }

@@ -1,4 +1,4 @@
-/** Verifies a plugin: what it says about itself, what it exports, and whether it keeps the laws. */
+/** Verifies a plugin: its manifest, its exports, and whether it keeps the laws. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Middleware } from 'allium';
@@ -176,7 +176,7 @@ function testFiles(folder: string): string[] {
 async function ownTests(folder: string): Promise<Outcome> {
   const { spawn } = await import('node:child_process');
   return new Promise((done) => {
-    // What a test runner puts there for its own children would make another one believe it is one of them.
+    // Variables that a test runner sets for its children would make another one think it is one of them.
     const env = Object.fromEntries(
       Object.entries(process.env).filter(([name]) => !/^(VITEST|NODE_TEST_CONTEXT|NODE_OPTIONS)/.test(name)),
     );

@@ -1,9 +1,9 @@
-/** What is wrong with a config file, and where it stands. */
+/** What is wrong with a config file, and where. */
 import { AlliumError } from 'allium';
 
 /**
- * `CONFIG_NOT_FOUND`, `CONFIG_INVALID`, `CONFIG_UNTRUSTED` (one of another owner), `CONFIG_VARIABLE` (one that is not
- * set), `UNKNOWN_NAME`, `PLUGIN_INVALID`, or the code of the error that a factory raised.
+ * `CONFIG_NOT_FOUND`, `CONFIG_INVALID`, `CONFIG_UNTRUSTED` (it belongs to another user), `CONFIG_VARIABLE` (a
+ * variable is not set), `UNKNOWN_NAME`, `PLUGIN_INVALID`, or the code of the error that a factory raised.
  */
 export class ConfigError extends AlliumError {
   override readonly name = 'ConfigError';

@@ -1,4 +1,4 @@
-/** Makes an agent of a config. */
+/** Makes an agent from a config. */
 import {
   Agent,
   type AgentOptions,
@@ -50,7 +50,7 @@ export async function createAgent(
   const hidden = hideSecrets(config);
   const { chain, mcp } = await makeChain(resolver, hidden);
   const warnings = await unusedPlugins(resolver, [overrides.model, overrides.store]);
-  // Last, so that nothing that is wrong above leaves it open.
+  // Last, so that no error above leaves it open.
   const made = await makeStore(resolver, overrides.store);
   const { onRequest, onObserverError, clock, newId, middleware = [] } = overrides;
   let agent: Agent;
@@ -92,7 +92,7 @@ export async function createAgent(
   };
 }
 
-/** The store of a config alone, for looking at sessions. Without one in the file it is in memory, and empty. */
+/** The store of a config alone, for looking at sessions. If the file names none, it is in memory, and empty. */
 export async function resolveConfigStore(
   loaded: LoadedConfig,
 ): Promise<{ store: Store; close(): Promise<void> }> {
@@ -105,7 +105,7 @@ export function resolveConfigModel(loaded: LoadedConfig): Promise<Model> {
   return makeModel(new Resolver(loaded), undefined);
 }
 
-/** What an agent is given as it stands. */
+/** Options that are passed to the agent unchanged. */
 function plainOptions(
   config: LoadedConfig['config'],
 ): Pick<AgentOptions, 'limits' | 'name'> & Partial<AgentOptions> {
@@ -227,7 +227,7 @@ async function makeObservers(resolver: Resolver): Promise<Observer[]> {
   return observers;
 }
 
-/** The chain of the file, and inside it the MCP servers. `mcp`: these as they were made, to connect and close them. */
+/** The chain of the file, with the MCP servers inside it. `mcp`: the servers, to connect and close them. */
 async function makeChain(
   resolver: Resolver,
   hidden: SecretsHidden | undefined,
@@ -263,7 +263,10 @@ async function makeChain(
   return { chain: withUniqueNames(chain), mcp };
 }
 
-/** Where an agent's complaint belongs: an option of its own, or the chain. Neither is what the caller of `createAgent` gave. */
+/**
+ * Where an error of the agent belongs: to one of its options, or to the chain. Neither is what the caller of
+ * `createAgent` gave.
+ */
 function placeInAgent(option: KeyPath, config: LoadedConfig['config']): KeyPath {
   const [first] = option;
   if (first !== undefined && first in config) return ['allium', ...option];

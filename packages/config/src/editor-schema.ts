@@ -3,12 +3,12 @@ import type { JsonSchema } from 'allium';
 import { type Kind, optionsSchemaOf, registered } from 'allium/registry';
 import { MCP, PLAIN, table, text } from './schema.js';
 
-/** What to say about the options of each middleware. */
+/** Descriptions of the options of each middleware. */
 export type Descriptions = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 /**
- * Makes the JSON Schema of `allium.toml` and `allium.json`. It knows the options of what comes with Allium and, by `mcp`,
- * those of `@allium/mcp`; those of plugins are checked when they are loaded.
+ * Makes the JSON Schema of `allium.toml` and `allium.json`. It has the options of what comes with Allium and, through
+ * `mcp`, those of `@allium/mcp`; those of plugins are checked when they are loaded.
  */
 export async function editorSchema(descriptions: Descriptions, mcp: McpFields): Promise<JsonSchema> {
   const all = await Promise.all(KINDS.map((kind) => builtIn(kind, descriptions)));
@@ -94,7 +94,7 @@ function described(schema: JsonSchema, texts: Readonly<Record<string, string>> =
   return { ...schema, properties: Object.fromEntries(properties) };
 }
 
-/** A name, of those known or of a plugin; or a name with options. The options of a name that is known are known, too. */
+/** A name, known or of a plugin; or a name with options. The options of known names are known, too. */
 function namesOf(known: readonly BuiltIn[]): object {
   const others = use({ ...text, not: { anyOf: known.map(({ name }) => nameOf(name)) } }, {}, true);
   const options = known.map(({ name, optionsSchema, at }) => {
@@ -108,7 +108,7 @@ function namesOf(known: readonly BuiltIn[]): object {
   return { anyOf: [{ ...text, examples: known.map(({ name }) => name) }, ...options, others] };
 }
 
-/** Names of models go on after a slash. */
+/** Names of models continue after a slash. */
 function nameOf(name: string): object {
   return { type: 'string', pattern: `^${name}(/|$)` };
 }
@@ -121,7 +121,7 @@ function use(name: object, options: object, additionalProperties: unknown): obje
 
 const VARIABLE = { type: 'string', pattern: '^\\$\\{' };
 
-/** Wherever a number, a switch or a choice may stand, so may a variable. */
+/** A variable may stand for any number, switch or choice. */
 function withVariables(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withVariables);
   if (typeof value !== 'object' || value === null) return value;

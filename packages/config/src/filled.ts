@@ -1,4 +1,7 @@
-/** Text that was filled in and is no secret, as a default: `"${N:-4}"`. Where a number or a switch is wanted, it becomes one. */
+/**
+ * Text that was filled in but isn't secret, such as a default: `"${N:-4}"`. It becomes a number or a switch if one is
+ * wanted.
+ */
 const inspect = Symbol.for('nodejs.util.inspect.custom');
 
 export class Filled {

@@ -1,4 +1,7 @@
-/** Keeps values of the environment out of what an agent writes: journal, errors, results of tools, complaints of observers. */
+/**
+ * Keeps values of the environment out of what an agent writes: journal, errors, results of tools, errors of
+ * observers.
+ */
 import {
   defineMiddleware,
   isControl,
@@ -16,19 +19,19 @@ import { LONG } from './secret.js';
 import type { Config } from './types.js';
 
 const NAME = 'hide-secrets';
-/** Repeated complaints that are remembered, so that an observer with ever new ones takes no memory. */
+/** How many errors of observers are remembered, so that an observer with ever new ones takes no memory. */
 const REMEMBERED = 1000;
 
 export interface SecretsHidden {
-  /** Stands inside of all others: what models throw, and what tools throw or return. */
+  /** The innermost middleware: cleans what models throw, and what tools throw or return. */
   readonly inner: Middleware;
-  /** A middleware that was handed secrets, and throws none. */
+  /** A middleware that was given secrets, and now throws none. */
   middleware(middleware: Middleware): Middleware;
-  /** The same store, which is handed no secret. */
+  /** The same store, which never gets a secret. */
   store<S extends Store>(store: S): S;
 }
 
-/** Undefined where there is nothing to hide. */
+/** Undefined if there is nothing to hide. */
 export function hideSecrets(config: Config): SecretsHidden | undefined {
   const secrets = keptSecrets(config);
   if (secrets.length === 0) return undefined;
@@ -52,8 +55,8 @@ export function hideSecrets(config: Config): SecretsHidden | undefined {
 }
 
 /**
- * What may not be written. The tenant and names of models and stores are written by their nature, and the system prompt is
- * told to the model. Short values, such as numbers, stand in too many texts by chance.
+ * Values that must not be written. The tenant and names of models and stores are written by their nature, and the
+ * model reads the system prompt. Short values, such as numbers, are in too many texts by chance.
  */
 function keptSecrets({ tenant: _, systemPrompt: __, ...config }: Config): readonly string[] {
   const named = (value: unknown): unknown => {
@@ -76,7 +79,7 @@ function redactingHook(hook: Hook, redact: (text: string) => string): Hook {
   return function (...args) {
     try {
       const result = hook.apply(this, args);
-      // What answers at once still does. Whoever has a `then` is awaited, be it a promise or not.
+      // What answers at once still does. Anything with a `then` is awaited, even if it isn't a promise.
       return isThenable(result) ? Promise.resolve(result).catch(fail) : result;
     } catch (error) {
       return fail(error);
@@ -89,8 +92,8 @@ function isThenable(value: unknown): boolean {
 }
 
 /**
- * A middleware, or its guard, with other methods. In its place where that can be: an instance of a class may have private
- * fields that a copy would lack.
+ * A middleware, or its guard, with other methods. Changed in place if possible: an instance of a class may have
+ * private fields that a copy would lack.
  */
 function withHooks<T>(owner: T, change: (hook: Hook) => Hook): T {
   const changed = isTable(owner) ? { ...owner } : owner;
@@ -121,7 +124,7 @@ function hidingStore<S extends Store>(store: S, redact: (text: string) => string
     post: (sessionId: string, item: Parameters<Store['post']>[1]) =>
       store.post(sessionId, redactDeep(item, redact) as typeof item),
   };
-  // All else is the store's, and called on it: it may have private fields.
+  // Everything else is the store's, and called on it: it may have private fields.
   const bound = new Map<PropertyKey, unknown>(Object.entries(own));
   return new Proxy(store, {
     get(target, key) {
@@ -137,12 +140,12 @@ function hidingStore<S extends Store>(store: S, redact: (text: string) => string
 
 function redactEntry(entry: NewEntry, redact: (text: string) => string): NewEntry {
   if (entry.type !== 'run_start') return redactDeep(entry, redact) as NewEntry;
-  // Whether there are secrets may change from run to run: no resume shall miss what stands for that.
+  // Whether there are secrets may change from run to run, so a resume must not miss the middleware that hides them.
   const plan = entry.plan.filter((name) => name !== NAME);
   return { ...entry, plan, ...('metadata' in entry && { metadata: redactDeep(entry.metadata, redact) }) };
 }
 
-/** The value itself where it has no secret: most have none. */
+/** Returns the value itself if it has no secret, as most do. */
 function redactDeep(value: unknown, redact: (text: string) => string): unknown {
   if (typeof value === 'string') return redact(value);
   if (Array.isArray(value)) {
@@ -159,7 +162,7 @@ function redactDeep(value: unknown, redact: (text: string) => string): unknown {
   return changed ? Object.fromEntries(members) : value;
 }
 
-/** The same error, so that whoever knows it still does; what it says is changed. */
+/** The same error, so that others still recognise it, with another message. */
 export function redactThrown(
   error: unknown,
   redact: (text: string) => string,
@@ -178,7 +181,7 @@ export function redactThrown(
     if (after === before) continue;
     const { enumerable = false } = Object.getOwnPropertyDescriptor(error, key) ?? {};
     const value = { value: after, enumerable, writable: true, configurable: true };
-    // One that cannot be changed cannot be passed on either.
+    // An error that can't be changed can't be passed on either.
     if (!Reflect.defineProperty(error, key, value)) return new Error(redact(error.message));
   }
   return error;
@@ -194,7 +197,7 @@ function redactedCauses(
   return items.every((item, index) => item === value[index]) ? value : items;
 }
 
-/** What observers throw, without secrets. Without a `report` of the caller's it is printed, each complaint once. */
+/** What observers throw, without secrets. If the caller has no `report`, it is printed, each error once. */
 export function observerReport(
   redact: (text: string) => string,
   report: ((problem: ObserverProblem) => void) | undefined,

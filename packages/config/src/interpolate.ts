@@ -1,4 +1,4 @@
-/** Fills `${NAME}` and `${NAME:-default}` in. What came from the environment is a `Secret` from then on. */
+/** Fills in `${NAME}` and `${NAME:-default}`. A value from the environment is a `Secret` from then on. */
 import { Filled } from './filled.js';
 import type { KeyPath } from './locate.js';
 import { type Secret, secretFrom } from './secret.js';
@@ -10,10 +10,10 @@ export interface Problem {
 
 const PLACE = /\$\$\{|\$\{([^}]*)(\}|$)/g;
 const NAME = /^([A-Za-z_]\w*)(:plain)?(?::-(.*))?$/s;
-/** What could be meant as something else than text, should a number or a switch be wanted in its place. */
+/** What could mean a number or a switch, if one is wanted there. */
 const SCALAR = /^\s*([-+]?[\d.][\w.+-]*|true|false)\s*$/;
 
-/** Throws nothing: `problem` is told of the first variable that is missing, and decides. */
+/** Doesn't throw itself: `problem` gets the first variable that is missing, and decides. */
 export function interpolate(
   value: unknown,
   env: Readonly<Record<string, string | undefined>>,
@@ -29,7 +29,7 @@ export function interpolate(
   );
 }
 
-/** The variables that the texts of a file ask for, each once. */
+/** The variables that the texts of a file use, each once. */
 export function variablesIn(value: unknown): readonly string[] {
   if (Array.isArray(value)) return [...new Set(value.flatMap(variablesIn))];
   if (isTable(value)) return variablesIn(Object.values(value));
@@ -45,7 +45,7 @@ function filled(
   const values: string[] = [];
   let places = 0;
   const result = text.replace(PLACE, (place, inner: string | undefined, end: string | undefined) => {
-    if (inner === undefined) return '${'; // `$${` is how a text says `${` itself.
+    if (inner === undefined) return '${'; // `$${` stands for a plain `${`.
     const [, name, plain, fallback] = NAME.exec(inner) ?? [];
     if (end === '') return fail(`\`\${\` has no \`}\`. A plain \${ is written $\${.`);
     if (name === undefined)
@@ -64,7 +64,7 @@ function filled(
   return places > 0 && SCALAR.test(result) ? new Filled(result) : result;
 }
 
-/** A plain object, as files hold them: not a date, a secret or something live. */
+/** A plain object, as in files: not a date, a secret or something live. */
 export function isTable(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -14,7 +14,7 @@ import { checkingSchema } from './schema.js';
 import { LONG, Secret } from './secret.js';
 import type { Config, ConfigSource, LoadConfigOptions, LoadedConfig } from './types.js';
 
-/** In this order, should a folder have none of the others. */
+/** A folder may have only one of these. */
 export const CONFIG_FILES = ['allium.toml', 'allium.json', 'allium.config.ts', 'allium.config.mjs'] as const;
 
 /**
@@ -72,13 +72,13 @@ function search(from: string): string {
 }
 
 /**
- * A config brings code: modules, tools, plugins. In the folder where somebody works it is what they came for. One that was
- * merely found above, in `/tmp` perhaps, must be their own, or root's, who could do anything anyway.
+ * A config brings code: modules, tools, plugins. In the current folder that is intended. One that was merely found in
+ * a folder above, perhaps in `/tmp`, must belong to the user, or to root, who could do anything anyway.
  */
 function refuseStrangers(file: string): void {
   const own = process.geteuid?.();
   if (own === undefined) return; // Windows has no such owners.
-  // Of a link, too: whoever made it chose the file.
+  // Also checks the owner of a link, who chose the file.
   const stranger = [lstatSync(file).uid, statSync(file).uid].find((owner) => owner !== own && owner !== 0);
   if (stranger === undefined) return;
   throw new ConfigError(
@@ -118,7 +118,7 @@ function textOf(file: string): string {
 }
 
 function toml(file: string, text: string): unknown {
-  // Only where there is TOML, and required: that way it is one file, imported it is nine.
+  // Only if there is TOML. Required and not imported: that loads one file instead of nine.
   const { parse, TomlError } = createRequire(import.meta.url)('smol-toml') as typeof import('smol-toml');
   try {
     return parse(text);
@@ -146,7 +146,10 @@ function json(file: string, text: string): unknown {
   }
 }
 
-/** Some messages tell no position. Then it is the end, or the first line after which the parser stumbles over that token. */
+/**
+ * Some messages have no position. Then it is the end, or the first line after which the parser stumbles over that
+ * token.
+ */
 function lineOfMistake(text: string, message: string): number {
   const at = /position (\d+)/.exec(message)?.[1];
   if (at !== undefined) return text.slice(0, Number(at)).split('\n').length;
@@ -164,7 +167,7 @@ function lineOfMistake(text: string, message: string): number {
   return message.startsWith('Unexpected token') && first !== -1 ? first + 1 : lines.length;
 }
 
-/** Files have one table `allium`, so that a mistake in a heading is noticed; a module exports what stands in it. */
+/** Files have one table `allium`, so that a mistake in a heading is noticed; a module exports its contents. */
 function underAllium(file: string, source: ConfigSource, value: unknown): unknown {
   if (source.format === 'module') {
     if (isTable(value)) return value;
@@ -182,7 +185,7 @@ function underAllium(file: string, source: ConfigSource, value: unknown): unknow
   return value.allium ?? {};
 }
 
-/** Structure, types and ranges; what names mean is looked up when the agent is made. */
+/** Structure, types and ranges. Names are looked up when the agent is made. */
 async function check(
   file: string,
   source: ConfigSource,
@@ -212,7 +215,7 @@ async function check(
   checkTwins(file, source, config);
 }
 
-/** Two of one name would be told apart by their order, which is what a name is there to avoid. */
+/** Two with one name could only be told apart by their order, which a name is there to avoid. */
 function checkTwins(file: string, source: ConfigSource, { middleware }: Config): void {
   const first = new Map<string, number>();
   for (const [index, item] of (middleware?.chain ?? []).entries()) {

@@ -1,4 +1,4 @@
-/** Modules of the user's, and packages as seen from the folder of a config file. */
+/** Modules of the user, and packages as code in the folder of a config file finds them. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,7 +13,7 @@ export function isPath(name: string): boolean {
   return /^(\.{1,2}[\\/]|[\\/]|[a-z]:[\\/]|file:)/i.test(name);
 }
 
-/** For names that nobody knows: a path without its beginning is taken for one. */
+/** For unknown names: a path without ./ looks like a name. */
 export const OWN_FILE = 'A file of yours begins with ./';
 
 /** Imports a file. A TypeScript file needs a Node that strips types, or a loader. */
@@ -30,7 +30,7 @@ export async function importFile(file: string): Promise<Module> {
   }
 }
 
-/** Imports a file that somebody named; what goes wrong in it is told with the file and, where Node says it, the line. */
+/** Imports a file that somebody named. Errors in it are reported with the file and, if Node says so, the line. */
 export async function importNamed(file: string): Promise<Module> {
   try {
     return await importFile(file);
@@ -45,7 +45,10 @@ export async function importNamed(file: string): Promise<Module> {
   }
 }
 
-/** Most errors have the file in their stack. Of a syntax error `import()` tells no place, but `node --check` does. */
+/**
+ * Most errors have the file in their stack. For a syntax error `import()` doesn't say where it is, but `node --check`
+ * does.
+ */
 async function placeOf(error: unknown, file: string): Promise<{ file: string; line?: number }> {
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   const line = lineAfter(stack, pathToFileURL(file).href) ?? lineAfter(stack, file);
@@ -144,7 +147,7 @@ function target(value: unknown): string | undefined {
   return conditions.map(([, one]) => target(one)).find((one) => one !== undefined);
 }
 
-/** Imports packages as code in `dir` would; what is not there is looked for beside this package. */
+/** Imports packages as code in `dir` would. What isn't there is looked for beside this package. */
 export function loaderFrom(dir: string): (specifier: string) => Promise<unknown> {
   return async (specifier) => {
     const found = findPackage(dir, specifier);

@@ -1,4 +1,7 @@
-/** Plugins: npm packages that say under `"allium"` in their package.json what they are. Only those that are named are loaded. */
+/**
+ * Plugins: npm packages that describe themselves under `"allium"` in their package.json. Only those that are named
+ * are loaded.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Factory, OptionsSchema } from 'allium/registry';
@@ -72,7 +75,7 @@ export async function findPlugin(
     (one) => flat(one.package) === wanted || (one.type === type && flat(one.name) === flat(name)),
   );
   if (plugin) return plugin;
-  // A package of that name that is no plugin would otherwise be reported as missing, which it is not.
+  // A package of that name that is not a plugin would otherwise be reported as missing.
   const broken = findPackage(dir, PREFIXES[type] + name);
   if (broken) throw invalid(PREFIXES[type] + name, String(manifestOf(broken.manifest)));
   return undefined;
@@ -95,7 +98,7 @@ export function pluginEntry(folder: string, manifest: PackageJson, { entry }: Pl
   return entry === undefined ? entryOf(folder, manifest) : join(folder, entry);
 }
 
-/** What a package.json says under "allium"; a sentence where that is wrong. */
+/** What a package.json says under "allium"; a sentence if that is wrong. */
 export function manifestOf({ name: packageName = '', allium }: PackageJson): PluginManifest | string {
   const example = '"allium": { "type": "middleware", "name": "foo" }';
   if (!isTable(allium)) return `Its package.json has no table "allium". It takes one such as ${example}.`;

@@ -1,8 +1,8 @@
-/** Takes secrets out of texts that others wrote, such as the messages of a factory that was given one. */
+/** Removes secrets from texts that others wrote, such as the error messages of a factory that was given one. */
 import { isTable } from './interpolate.js';
 import { LONG, Secret, valuesOf } from './secret.js';
 
-/** How much of a secret must stand before an ellipsis to be taken for it. */
+/** How much of a secret before an ellipsis is recognised as that secret. */
 const CUT = 4;
 const ELLIPSIS = /\.\.\.|…/;
 
@@ -29,19 +29,19 @@ function formsOf(secret: string): string[] {
   try {
     forms.push(encodeURIComponent(secret));
   } catch {
-    // Half a surrogate pair stands in no address.
+    // Half a surrogate pair can't be in an address.
   }
   return forms;
 }
 
-/** What is short is only taken out where it stands alone: `80` in "got 80", not in "1980". */
+/** A short value is only removed if it stands alone: `80` in "got 80", not in "1980". */
 function without(text: string, form: string): string {
   if (form.length >= LONG) return text.replaceAll(form, '***');
   const alone = form.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
   return text.replace(new RegExp(`(?<![\\p{L}\\p{N}])${alone}(?![\\p{L}\\p{N}])`, 'gu'), '***');
 }
 
-/** The beginning of a long secret, where a message was cut off in it. */
+/** The beginning of a long secret, if a message was cut off in the middle of it. */
 function withoutCut(text: string, form: string): string {
   let done = '';
   let from = 0;
@@ -55,7 +55,7 @@ function withoutCut(text: string, form: string): string {
   return done + text.slice(from);
 }
 
-/** An error that may be shown: what it was, without its data and without secrets. */
+/** An error that may be shown: without its data and without secrets. */
 export function safeError(error: unknown, redact: (text: string) => string): Error {
   if (!(error instanceof Error)) return new Error(redact(String(error)));
   const safe = new Error(redact(error.message));

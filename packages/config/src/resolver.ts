@@ -1,4 +1,4 @@
-/** Turns what a config says into things: names into middleware, models and stores, paths into modules. */
+/** Turns the contents of a config into things: names into middleware, models and stores, paths into modules. */
 import { AlliumError } from 'allium';
 import {
   checkOptionsSchema,
@@ -24,15 +24,15 @@ import type { LoadedConfig, PluginType } from './types.js';
 
 type Kind = PluginType | 'tool';
 
-/** A name with its options, and where both stand. */
+/** A name with its options, and where both are in the file. */
 export interface Named {
   readonly name: string;
   readonly as: string | undefined;
-  /** The key of its options under `plugins`, where it has some. */
+  /** The key of its options under `plugins`, if it has some. */
   readonly plugin: string | undefined;
   /** Secrets still in them. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** Where an option stands: in the table of the use, or under `plugins`. */
+  /** Where an option is: in the table of the use, or under `plugins`. */
   readonly pathOf: (option: KeyPath) => KeyPath;
 }
 
@@ -50,7 +50,7 @@ export class Resolver {
     this.#load = loaderFrom(loaded.dir);
   }
 
-  /** Undefined for what is live already: only modules hold such. */
+  /** Undefined for an object that exists already: only modules have those. */
   named(item: unknown, path: KeyPath): Named | undefined {
     const { use: written, as, ...own } = isTable(item) ? item : { use: item };
     const name = reveal(written);
@@ -68,7 +68,9 @@ export class Resolver {
     };
   }
 
-  /** Makes it, by module, registry or plugin. Whatever goes wrong is a `ConfigError` with a place and no secrets. */
+  /**
+   * Makes it, from a module, the registry or a plugin. Any failure is a `ConfigError` with a place and no secrets.
+   */
   make(kind: Kind, named: Named): Promise<unknown> {
     return this.guarded(named.pathOf, () => this.#make(kind, named));
   }
@@ -119,7 +121,7 @@ export class Resolver {
       );
     if (Object.keys(options).length > 0)
       throw new ConfigError('CONFIG_INVALID', `${name} does not export a function, so it takes no options.`);
-    // A module of tools may list them as exports of their own.
+    // A module of tools may export each of them.
     if (kind === 'tool') return chosen ?? Object.values(module);
     if (typeof chosen === 'object' && chosen !== null) return chosen;
     throw new ConfigError(
@@ -154,7 +156,7 @@ export class Resolver {
     });
   }
 
-  /** Options as a factory gets them: secrets revealed, and `{ import = "./x.mjs" }` in the place of code. */
+  /** Options as a factory gets them: with secrets revealed, and `{ import = "./x.mjs" }` replaced by that code. */
   async #ready(options: object, schema: unknown): Promise<unknown> {
     return this.#withCode(reveal(options, schema));
   }
@@ -181,7 +183,7 @@ export class Resolver {
     return Object.fromEntries(await Promise.all(members));
   }
 
-  /** Runs `work`; what it throws becomes a `ConfigError` at the place the error speaks of. */
+  /** Runs `work`. What it throws becomes a `ConfigError` at the place the error is about. */
   async guarded<T>(pathOf: (option: KeyPath) => KeyPath, work: () => Promise<T> | T): Promise<T> {
     try {
       return await work();
@@ -216,7 +218,7 @@ export class Resolver {
   /** The options under `plugins` for a name, and the key as it is written there. */
   #pluginOptions(name: string): [string | undefined, Readonly<Record<string, unknown>>] {
     const plugins = this.loaded.config.plugins ?? {};
-    // As it is written, without the beginning of a package's name, and a model by what stands before the slash.
+    // As it is written, without the prefix of a package name, and for a model by the part before the slash.
     const names = [name, shortName(name), ...(isPath(name) ? [] : name.split('/', 1))].map(flat);
     const key = names.map((one) => Object.keys(plugins).find((other) => flat(other) === one)).find(Boolean);
     return [key, key === undefined ? {} : plugins[key]!];

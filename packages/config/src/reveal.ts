@@ -1,11 +1,11 @@
-/** Hands secrets over: as text, or as the number or switch that a schema asks for. */
+/** Reveals secrets: as text, or as the number or switch that a schema asks for. */
 import { Filled } from './filled.js';
 import { isTable } from './interpolate.js';
 import { Secret } from './secret.js';
 
 type Schema = Readonly<Record<string, unknown>> | undefined;
 
-/** A copy of `value` with every secret revealed. What is no table or list goes through as it is. */
+/** A copy of `value` with every secret revealed. Anything but tables and lists passes through as it is. */
 export function reveal(value: unknown, schema?: unknown): unknown {
   const shape = (typeof schema === 'object' && schema !== null ? schema : undefined) as Schema;
   if (value instanceof Secret) return typed(value.reveal(), shape);
@@ -21,7 +21,7 @@ export function reveal(value: unknown, schema?: unknown): unknown {
   );
 }
 
-/** The environment has only text; what cannot be read as what is asked for stays text, and is refused as such. */
+/** The environment has only text. What can't be read as the wanted type stays text, and is refused as such. */
 function typed(text: string, schema: Schema): unknown {
   const types = typesOf(schema);
   if (types.includes('string')) return text;

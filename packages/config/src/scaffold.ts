@@ -1,4 +1,4 @@
-/** Writes a plugin to begin with: a package whose tests already hold it to the laws of middleware. */
+/** Writes a first plugin: a package whose tests already check the laws of middleware. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ConfigError } from './config-error.js';
@@ -9,7 +9,7 @@ import type { ScaffoldedPlugin, ScaffoldOptions } from './types.js';
 const ALLIUM = '^0.1.0';
 
 /**
- * Writes `<dir>/allium-mw-<name>`. Nothing is overwritten: a folder that is there already is an error.
+ * Writes `<dir>/allium-mw-<name>`. Nothing is overwritten: it is an error if the folder exists.
  *
  * @example
  * const { folder } = await scaffoldPlugin('.', 'word-filter');

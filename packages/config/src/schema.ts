@@ -77,7 +77,7 @@ export const MCP = {
   additionalProperties: { type: 'object' },
 } as const;
 
-/** `live`: of a module, which may hold models, stores, tools and middleware themselves. */
+/** `live`: for a module, which may hold models, stores, tools and middleware themselves. */
 export function checkingSchema(live: boolean): JsonSchema {
   const named = live
     ? {}

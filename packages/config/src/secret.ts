@@ -1,4 +1,4 @@
-/** A value from the environment. It prints as `***` wherever it is printed; `reveal()` is the only way to it. */
+/** A value from the environment. It prints as `***` everywhere; only `reveal()` returns it. */
 const inspect = Symbol.for('nodejs.util.inspect.custom');
 
 export class Secret {
@@ -9,7 +9,7 @@ export class Secret {
     Object.freeze(this);
   }
 
-  /** The value. Called when it is handed to what needs it, and nowhere else. */
+  /** The value. Only call it to pass the value to what needs it. */
   reveal(): string {
     return this.#value;
   }
@@ -31,12 +31,12 @@ export class Secret {
   }
 }
 
-/** What is shorter is only taken out of texts where it stands alone. */
+/** Shorter values are only removed from texts where they stand alone. */
 export const LONG = 6;
 
 const parts = new WeakMap<Secret, readonly string[]>();
 
-/** A secret that was put together: `Bearer ${TOKEN}`. What it was made of is not to be shown on its own either. */
+/** A secret that was put together: `Bearer ${TOKEN}`. Its parts must not be shown on their own either. */
 export function secretFrom(value: string, values: readonly string[]): Secret {
   const secret = new Secret(value);
   parts.set(secret, values);
@@ -44,8 +44,8 @@ export function secretFrom(value: string, values: readonly string[]): Secret {
 }
 
 /**
- * What of it may not be shown. The rest of a text around long values stands in the file, and would only take words with
- * it: of `k ${TOKEN}` the `k` in "tok …". Around short values it is what they are known by.
+ * Which parts of it must not be shown. The text around long values is in the file anyway, and removing it would
+ * remove other words, too: for `k ${TOKEN}`, the `k` in "tok …". Short values are only recognised together with it.
  */
 export function valuesOf(secret: Secret): readonly string[] {
   const values = parts.get(secret) ?? [];

@@ -1,4 +1,4 @@
-/** The public types: what stands in a config file, what loading it gives, and what an agent is made with. */
+/** The public types: the contents of a config file, what loading it returns, and what an agent is made with. */
 import type {
   Agent,
   AgentOptions,
@@ -17,16 +17,18 @@ import type { Secret } from './secret.js';
 /** A name with options: `{ use = "retry", attempts = 2 }`. Other keys than `use` and `as` are options. */
 export interface Use {
   readonly use: string;
-  /** For middleware: the name it has in the plan. Needed to tell twins with session state apart over versions of the file. */
+  /**
+   * For middleware: its name in the plan. Needed to tell twins with session state apart across versions of the file.
+   */
   readonly as?: string;
   readonly [option: string]: unknown;
 }
 
-/** What stands under `[allium]`. Any text may be a `Secret`, when it came from an environment variable. */
+/** The contents of `[allium]`. Any text may be a `Secret`, if it came from an environment variable. */
 export interface Config {
   /** `"offline"`, `"anthropic/claude-sonnet-4-5"`, `{ use, apiKey, … }`; a model in a config module. */
   readonly model?: string | Secret | Use | Model;
-  /** The agent's. @default 'agent' */
+  /** The name of the agent. @default 'agent' */
   readonly name?: string | Secret;
   readonly systemPrompt?: string | Secret;
   readonly limits?: Limits;
@@ -46,16 +48,16 @@ export interface Config {
   readonly middleware?: { readonly chain?: readonly (string | Use | Middleware)[] };
   /** MCP servers by name, whose tools the agent has: the options of `mcp()` of `@allium/mcp`. */
   readonly mcp?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Options by name, for whatever is named elsewhere: they are the base that `{ use, … }` adds to. */
+  /** Options by name, for things that are named elsewhere: `{ use, … }` adds to them. */
   readonly plugins?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
 export interface LoadConfigOptions {
   /** Where the search upward begins. @default process.cwd() */
   readonly cwd?: string;
-  /** This file, and no search. Relative to `cwd`. */
+  /** Use this file and don't search. Relative to `cwd`. */
   readonly file?: string;
-  /** What `${NAME}` is looked up in. @default process.env */
+  /** Where `${NAME}` is looked up. @default process.env */
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -74,21 +76,21 @@ export interface LoadedConfig {
   readonly dir: string;
   readonly config: Config;
   readonly source: ConfigSource;
-  /** The environment variables that the file asks for with `${NAME}`; none for modules. */
+  /** The environment variables that the file uses with `${NAME}`; none for modules. */
   readonly variables: readonly string[];
-  /** Replaces every value that came from the environment by `***`: for errors that others wrote. */
+  /** Replaces every value that came from the environment with `***`: for errors that others wrote. */
   redact(text: string): string;
-  /** The same for all other text: values of fewer than six characters stay, for they stand there by chance. */
+  /** The same for all other text: values of fewer than six characters stay, because they may be there by chance. */
   redactLong(text: string): string;
 }
 
-/** What is given here takes the place of what the file says; lists are added to it. */
+/** Replaces what the file says; lists are added to it. */
 export interface CreateAgentOverrides {
   /** A name as in the file, or a model. */
   readonly model?: string | Model;
-  /** Stands inside the file's chain. */
+  /** Inside the chain of the file. */
   readonly middleware?: MiddlewareList;
-  /** A name as in the file, or a store. A store that is handed in is not closed by `close()`. */
+  /** A name as in the file, or a store. `close()` doesn't close a store that you pass in. */
   readonly store?: string | Store;
   readonly tools?: readonly Tool[];
   readonly observers?: readonly Observer[];
@@ -99,7 +101,7 @@ export interface CreateAgentOverrides {
   readonly newId?: AgentOptions['newId'];
 }
 
-/** Of `@allium/mcp`, which is installed only where a file names servers. */
+/** From `@allium/mcp`, which is installed only if a file names servers. */
 export interface McpServer extends Middleware {
   connect(): Promise<McpServerState>;
   close(): Promise<void>;
@@ -123,7 +125,7 @@ export interface CreatedAgent {
   readonly names: readonly string[];
   /** The MCP servers of the file, not connected yet: what `mcp()` of `@allium/mcp` makes. */
   readonly mcp: readonly McpServer[];
-  /** What in the file is no error and has no effect, in sentences with file, line and key. */
+  /** What in the file is not an error but has no effect, in sentences with file, line and key. */
   readonly warnings: readonly string[];
   /** Waits for observers, and closes the MCP servers and the store, if it was made here. May be called twice. */
   close(): Promise<void>;
@@ -164,7 +166,7 @@ export interface PluginCheck {
   /** `manifest`, `export`, `options`, `laws`, … */
   readonly name: string;
   readonly ok: boolean;
-  /** What was found, in one sentence; what to do where it is not ok. */
+  /** What was found, in one sentence, and what to do if it isn't ok. */
   readonly message: string;
 }
 

@@ -1,17 +1,17 @@
-/** Gives twins in a chain names of their own, where what they store would meet. */
+/** Gives twins in a chain their own names, if what they store would collide. */
 import type { Middleware } from 'allium';
 
 export interface Link {
   readonly middleware: Middleware;
   /** The name the file gives it. */
   readonly as: string | undefined;
-  /** It was made for this chain, and may be renamed. */
+  /** It was made for this chain and may be renamed. */
   readonly fresh: boolean;
 }
 
 /**
- * The second middleware of a name that keeps state with the session is called `name#2`, and so on. Others need no name
- * of their own: a plan tells them apart by itself.
+ * The second middleware of a name that keeps state with the session is called `name#2`, and so on. Others need no
+ * name of their own: a plan distinguishes them by itself.
  */
 export function withUniqueNames(chain: readonly Link[]): Middleware[] {
   const owners = new Map<string, number>();
@@ -28,7 +28,7 @@ export function withUniqueNames(chain: readonly Link[]): Middleware[] {
 function renamed(middleware: Middleware, name: string, fresh: boolean): Middleware {
   const own = Object.getOwnPropertyDescriptor(middleware, 'name');
   if (fresh && Object.isExtensible(middleware) && (own === undefined || own.writable)) {
-    // In its place: an instance of a class may have private fields that a copy would lack.
+    // In place: an instance of a class may have private fields that a copy would lack.
     Object.defineProperty(middleware, 'name', {
       value: name,
       enumerable: true,

@@ -1,4 +1,6 @@
-/** Options under `plugins` that belong to nothing in the file: a mistake in a name, or something that was taken out. */
+/**
+ * Finds options under `plugins` that belong to nothing in the file: a misspelt name, or something that was removed.
+ */
 import { findRegistered, registered, unknownName } from 'allium/registry';
 import { place } from './load.js';
 import { isPath } from './modules.js';
@@ -7,7 +9,7 @@ import type { Resolver } from './resolver.js';
 
 const KINDS = ['middleware', 'model', 'store', 'tool'] as const;
 
-/** Throws for a name that nobody knows, and returns a sentence for each that is known and not used. */
+/** Throws for an unknown name, and returns a sentence for each known one that isn't used. */
 export async function unusedPlugins(resolver: Resolver, overrides: readonly unknown[]): Promise<string[]> {
   const { config, dir, file, source } = resolver.loaded;
   const { model, store, tools = [], observers = [], middleware } = config;
@@ -28,6 +30,6 @@ export async function unusedPlugins(resolver: Resolver, overrides: readonly unkn
     }
     const { line } = place(file, source, path);
     const where = `${file}${line === undefined ? '' : `:${line}`}`;
-    return `${where}: \`allium.plugins.${key}\`: Nothing in the file uses "${key}", so these options have no effect. Name it in the chain, or take them out.`;
+    return `${where}: \`allium.plugins.${key}\`: Nothing in the file uses "${key}", so these options have no effect. Name it in the chain, or remove them.`;
   });
 }

@@ -1,4 +1,4 @@
-/** Reads a stream to its end and keeps what it told. */
+/** Reads a stream to its end and keeps its events. */
 
 import { type AgentEvent, AlliumError, RunError, type RunResult, type RunStream } from '../index.js';
 import { invalidOption, isThenable } from '../kit/index.js';
@@ -6,7 +6,7 @@ import { invalidOption, isThenable } from '../kit/index.js';
 export interface Collected {
   readonly events: readonly AgentEvent[];
   readonly types: readonly AgentEvent['type'][];
-  /** Undefined when the run failed. */
+  /** Undefined if the run failed. */
   readonly result: RunResult | undefined;
   /** What the run failed with. */
   readonly error: RunError | undefined;
@@ -17,7 +17,7 @@ export interface Collected {
 /** Collects all events of a run; a run that fails does not throw here. */
 export async function collect(stream: RunStream): Promise<Collected> {
   if (isThenable(stream)) {
-    // Told of the mistake, nobody looks at the promise any more.
+    // After this error nobody looks at the promise any more.
     stream.then(undefined, () => {});
     throw new AlliumError(
       'INVALID_OPTION',

@@ -1,11 +1,11 @@
-/** A clock that stands still until it is told to go on. */
+/** A clock that stands still until it is moved. */
 
 import type { Clock } from '../index.js';
 import { invalidOption } from '../kit/index.js';
 export interface FakeClock extends Clock {
   /** Moves time on and fires what is due, in order, letting promises settle in between. */
   advance(ms: number): Promise<void>;
-  /** Moves time on to the next timer and fires it; false when there is none. */
+  /** Moves time on to the next timer and fires it; false if there is none. */
   advanceToNext(): Promise<boolean>;
   /** Sets the wall clock, as a person or a time server does. Timers and durations do not notice. */
   setNow(time: number): void;
@@ -48,7 +48,7 @@ export function fakeClock(start = 0): FakeClock {
     monotonic: () => elapsed,
     setTimer(fn, ms) {
       if (typeof fn !== 'function') throw invalidOption('fn', 'a function', fn);
-      // Like setTimeout, which takes what is no number for "at once".
+      // Like setTimeout, which treats anything but a number as "at once".
       const timer = { at: elapsed + (ms > 0 ? ms : 0), order: order++, fn };
       timers.add(timer);
       return () => void timers.delete(timer);

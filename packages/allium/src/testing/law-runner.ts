@@ -1,12 +1,12 @@
-/** Laws as data: how they are tried one by one, declared as tests, and skipped with a reason. */
+/** Laws as data: how they are checked one by one, declared as tests, and skipped with a reason. */
 
 import { AlliumError } from '../index.js';
 import { closestName, describeValue, invalidOption, messageOf } from '../kit/index.js';
 export interface Law<Name extends string, Context> {
   readonly law: Name;
-  /** Says what is missing to try it, if anything: "It needs `failing`." */
+  /** Says what is missing to check it, if anything: "It needs `failing`." */
   readonly needs?: (context: Context) => string | undefined;
-  /** Throws when the law does not hold. Looks at one promise only, so that a breach has the right name. */
+  /** Throws if the law doesn't hold. Checks one promise only, so that a breach has the right name. */
   readonly check: (context: Context) => Promise<void>;
 }
 
@@ -15,7 +15,7 @@ export interface LawReport<Name extends string = string> {
   readonly ok: boolean;
   /** What was expected and what happened. */
   readonly error?: string;
-  /** Why the law was not tried. */
+  /** Why the law was not checked. */
   readonly skipped?: string;
 }
 
@@ -25,13 +25,13 @@ export type Skips<Name extends string> = Partial<Readonly<Record<Name, string>>>
 export interface RunnerOptions {
   /** The title of the suite. */
   readonly name?: string;
-  /** Of your test runner. @default the global one */
+  /** `it` of your test runner. @default the global one */
   readonly it?: (name: string, fn: () => Promise<void>) => unknown;
-  /** Of your test runner. @default the global one */
+  /** `describe` of your test runner. @default the global one */
   readonly describe?: (name: string, fn: () => void) => unknown;
 }
 
-/** Tries every law and reports by name. Laws that lack something they need are reported as skipped. */
+/** Checks every law and reports by name. Laws that lack something they need are reported as skipped. */
 export async function checkLaws<Name extends string, Context>(
   laws: readonly Law<Name, Context>[],
   context: Context,
@@ -55,7 +55,7 @@ export async function checkLaws<Name extends string, Context>(
   return reports;
 }
 
-/** Declares one test per law. What is not tried has to be declared. */
+/** Declares one test per law. Laws that can't be checked have to be declared in `skip`. */
 export function declareLaws<Name extends string, Context>(
   laws: readonly Law<Name, Context>[],
   context: Context,
@@ -65,7 +65,7 @@ export function declareLaws<Name extends string, Context>(
   checkSkips(laws, skip);
   describe(name, () => {
     for (const { law, needs, check } of laws) {
-      // Skipped laws are left out instead of being marked: a gate that fails on skipped tests stays usable.
+      // Skipped laws are left out instead of being marked, so that a gate that fails on skipped tests stays usable.
       if (skip[law] !== undefined) continue;
       it(law, async () => {
         const missing = needs?.(context);

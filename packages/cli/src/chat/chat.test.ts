@@ -32,7 +32,7 @@ describe('allium chat in a terminal', () => {
     await chat.until(/done[\s\S]*done/);
     chat.type(KEYS.ctrlD);
     expect(await chat.exit()).toBe(0);
-    expect(chat.screen()).toContain('Go on with: allium chat --session ann');
+    expect(chat.screen()).toContain('Continue with: allium chat --session ann');
     const again = here().terminal(['chat', '--session', 'ann']);
     await again.until('Session ann');
     again.type(KEYS.up);
@@ -45,7 +45,7 @@ describe('allium chat in a terminal', () => {
     chat.type(`open the gate${KEYS.enter}`);
     await chat.until('→ gate');
     chat.type(`Now add 1 and 2.${KEYS.enter}`);
-    await chat.until('the agent hears that before its next turn');
+    await chat.until('the agent reads that before its next turn');
     here().write('open', '');
     await chat.until('→ add {"a":1,"b":2}');
     await chat.until('add: 3');

@@ -1,4 +1,4 @@
-/** A conversation with an agent: one run after the other in one session, and what they came to. */
+/** A conversation with an agent: one run after the other in one session, and their results. */
 import type { RunResult, RunStream, Session } from 'allium';
 import { planText } from '../commands/explain.js';
 import { endingOf } from '../ending.js';
@@ -21,13 +21,13 @@ export const RESUME: unique symbol = Symbol('resume');
 
 export interface Conversation {
   readonly session: Session;
-  /** Says something, or goes on with what was suspended. Never throws. */
+  /** Sends a message, or continues what was suspended. Never throws. */
   take(input: string | typeof RESUME, view: View, ask: Asker): Promise<void>;
-  /** Speaks into the run under way. */
+  /** Sends a message into the run under way. */
   steer(text: string): Promise<void>;
   /** Ends the turn under way. */
   abort(): void;
-  /** The lines a slash command comes to; undefined for one that is none. */
+  /** The output lines of a slash command; undefined if there is no such command. */
   command(name: string): string[] | undefined;
 }
 
@@ -77,16 +77,16 @@ export function converse(
       const { result, error } = await follow(start, counting, { ask });
       turn = undefined;
       sofar = { turns: 0, tokens: 0 };
-      // The run is not over, it goes on elsewhere: there is nothing to say of its end.
+      // The run is not over, it continues elsewhere: there is nothing to say about its end.
       if (endingOf(io.signal)) return;
       if (result) {
         addUp(result);
         shell.exitCode = result.status === 'aborted' ? EXIT.done : exitCodeOf(result.status);
         const shown = withoutSecrets(result, shell.redact, shell.redactError);
         for (const line of summary(io, shown, performance.now() - started)) say(line);
-        if (result.queued.length > 0) say('What you said last came too late. The agent hears it next time.');
+        if (result.queued.length > 0) say('Your last message came too late. The agent reads it next time.');
         if (result.status === 'suspended')
-          say('The run waits for an answer. /resume asks again; saying anything else gives it up.');
+          say('The run waits for an answer. /resume asks again; any other message gives it up.');
       } else shell.exitCode = EXIT.failed;
       if (error !== undefined && result?.status !== 'aborted')
         complain(io.err.red(`error: ${shell.redactError(describeError(error))}`));

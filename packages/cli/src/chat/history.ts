@@ -1,4 +1,4 @@
-/** The lines that were typed, kept between chats. A history that cannot be read or written is no reason to stop. */
+/** The lines that were typed, kept between chats. A history that can't be read or written is no reason to stop. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 

@@ -1,4 +1,4 @@
-/** A chat without a terminal: every line that comes in is said, one after the other, and the answers go to stdout. */
+/** A chat without a terminal: every line of stdin is a message, one after the other, and the answers go to stdout. */
 import { createInterface } from 'node:readline';
 import { warnOfOpen } from '../inbox.js';
 import { EXIT } from '../outcome.js';
@@ -9,7 +9,7 @@ import { converse, RESUME } from './conversation.js';
 
 export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: string): Promise<void> {
   const { io } = shell;
-  // How a run ended is shown with it; why one could not even begin is not.
+  // How a run ended is shown with it, but not why one could not begin.
   const conversation = converse(
     shell,
     opened,
@@ -26,7 +26,7 @@ export async function chatThroughPipe(shell: Shell, opened: Opened, sessionId: s
     if (text.startsWith('/') && text !== '/resume') {
       const said = conversation.command(text);
       if (said) print(io, said.join('\n'));
-      else note(io, `There is no ${text}. /help lists what there is.`);
+      else note(io, `There is no ${text}. /help lists the commands.`);
       continue;
     }
     if (text !== '/resume') await warnOfOpen(shell, opened.agent, sessionId);

@@ -21,9 +21,9 @@ export function chatOnTerminal(shell: Shell, opened: Opened, sessionId: string):
   readline.on('history', (lines: string[]) => writeHistory(opened.loaded.dir, lines));
   const screen = makeScreen(io.stdout, readline);
   const conversation = converse(shell, opened, sessionId, (line) => screen.line(shell.redact(line)));
-  screen.line(io.out.dim(`Session ${sessionId}. /help says what else you can do; Ctrl-D leaves.`));
+  screen.line(io.out.dim(`Session ${sessionId}. /help lists the commands; Ctrl-D leaves.`));
   const chat = new TerminalChat(shell, conversation, readline, screen);
-  // Nobody can type any more: the process was told to end.
+  // The process is ending, so nobody can type any more.
   io.signal.addEventListener('abort', () => readline.close(), { once: true });
   return chat.untilClosed();
 }
@@ -47,10 +47,10 @@ class TerminalChat {
       readline.on('SIGINT', () => this.interrupted());
       readline.on('close', () => {
         this.screen.close();
-        // A question that is open can be answered another day: the run is suspended. Any other work ends here.
+        // An open question can be answered another day: the run is suspended. Any other work ends here.
         if (this.question) this.postpone();
         else this.conversation.abort();
-        // The run is let go to its end: its journal is closed before the program is.
+        // The run is allowed to end: its journal is closed before the program is.
         (this.working ?? Promise.resolve()).then(resolve, resolve);
       });
     });
@@ -64,7 +64,7 @@ class TerminalChat {
     else if (text === '') this.readline.prompt();
     else if (text.startsWith('/')) this.command(text);
     else if (this.working) {
-      this.screen.line(this.shell.io.out.dim('  ↪ the agent hears that before its next turn'));
+      this.screen.line(this.shell.io.out.dim('  ↪ the agent reads that before its next turn'));
       this.conversation
         .steer(text)
         .catch((error) => this.screen.line(this.shell.redactError(`error: ${error}`)));
@@ -75,7 +75,7 @@ class TerminalChat {
     if (text === '/exit' || text === '/quit') this.readline.close();
     else if (text === '/resume' && !this.working) this.start(RESUME);
     else {
-      const lines = this.conversation.command(text) ?? [`There is no ${text}. /help lists what there is.`];
+      const lines = this.conversation.command(text) ?? [`There is no ${text}. /help lists the commands.`];
       this.screen.line(lines.join('\n'));
     }
   }
@@ -135,7 +135,7 @@ class TerminalChat {
       this.screen.line(`  ${decision.problem}`);
       return;
     }
-    // Left open while the tool has a look at it; whoever leaves meanwhile has left it open for good.
+    // Still open while the tool checks it. If the person leaves meanwhile, it stays open.
     const problem = decision === 'later' ? undefined : await problemWith(agent, request, decision);
     if (this.question !== open) return;
     if (problem !== undefined) {

@@ -64,7 +64,7 @@ describe('without a session', () => {
     const approve = here().terminal(['approve', '--no-resume']);
     await approve.until('Run "pay"?');
     approve.type(KEYS.enter);
-    await approve.until('Answered. Go on with: allium sessions resume ann');
+    await approve.until('Answered. Continue with: allium sessions resume ann');
     expect(await approve.exit()).toBe(0);
   });
 
@@ -264,7 +264,10 @@ describe('a run that waits at a prompt in another terminal', () => {
     const run = here().terminal(['run', '--session', 'bob', 'pay 7']);
     await run.until('Run "pay"?');
     const { code, stderr } = await here().allium(['approve', 'bob', ...args]);
-    expect([code, stderr]).toEqual([0, expect.stringContaining('Answered. The run goes on where it waits.')]);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('Answered. The run continues where it waits.'),
+    ]);
     await run.until('answered elsewhere');
     await run.until(answer);
     expect(await run.exit()).toBe(0);

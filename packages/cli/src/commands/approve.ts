@@ -1,4 +1,4 @@
-/** `allium approve`: answers what suspended runs ask, and lets them go on. */
+/** `allium approve`: answers the questions of suspended runs and continues them. */
 import type { Decision, PendingRequest, Session } from 'allium';
 import { type Inbox, inboxOf, isAskedAbove, problemWith, untilItFits } from '../inbox.js';
 import { EXIT, UsageError } from '../outcome.js';
@@ -33,10 +33,10 @@ interface Options extends PlayOptions {
 export const addApprove: AddCommand = (program, shell) => {
   program
     .command('approve')
-    .summary('answer what a suspended run asks, and let it go on')
+    .summary('answer the questions of a suspended run, and continue it')
     .description(
       'Without a session: lists what waits for an answer. With one: asks about each open question on a terminal, or ' +
-        'answers as the options say, and goes on with the run. Options that answer need no session where only one waits.',
+        'answers as the options say, and continues the run. Options that answer need no session if only one waits.',
     )
     .argument('[session]')
     .option('--all', 'approve every open question')
@@ -44,9 +44,9 @@ export const addApprove: AddCommand = (program, shell) => {
     .option('--remember-arguments', 'approve, and do not ask about calls with the same arguments again')
     .option('--reject [reason]', 'reject instead; the model reads the reason')
     .option('--edit <json>', 'approve with these arguments instead')
-    .option('--respond <text>', 'answer in the place of the tool')
+    .option('--respond <text>', 'answer instead of the tool')
     .option('--request <id>', 'only this question')
-    .option('--no-resume', 'leave the answer for whoever resumes the run')
+    .option('--no-resume', 'only store the answer, and do not resume the run')
     .option('-q, --quiet', 'the answer of the run and nothing else')
     .option('--json', 'print as JSON: the open questions, or the events of the run')
     .action((session: string | undefined, options: Options) =>
@@ -56,7 +56,7 @@ export const addApprove: AddCommand = (program, shell) => {
     );
 };
 
-/** Whoever gives one of these wants an answer to be given; a list with exit code 0 would look like one. */
+/** With one of these options, an answer is wanted. A list with exit code 0 would look like one. */
 function answers(options: Options): boolean {
   const { all, remember, rememberArguments, reject, edit, respond, request, resume } = options;
   const given = [all, remember, rememberArguments, reject, edit, respond, request];
@@ -87,7 +87,7 @@ const NOTHING_WAITS = 'Nothing waits for an answer.';
 async function openQuestions(shell: Shell, { agent, store }: Opened): Promise<Question[]> {
   const inboxes = new Map<string, Inbox>();
   for await (const { sessionId, tenant } of allSessions(store)) {
-    // What another tenant is asked is not for this one to see.
+    // The questions of another tenant are not for this one to see.
     if (tenant !== agent.tenant) continue;
     const inbox = await unlessDamaged(shell, () => inboxOf(agent, sessionId));
     if (inbox && inbox.asked.length > 0) inboxes.set(sessionId, inbox);
@@ -101,7 +101,7 @@ function howToAnswer(shell: Shell, { sessionId, request }: Question): string {
   return `  request ${request.id}, answer with: ${commandLine(shell, 'approve', sessionId)}`;
 }
 
-/** The one session that waits, or that has the question. Where there are several, nobody said which one is meant. */
+/** The one session that waits, or that has the question. If there are several, nobody said which one is meant. */
 async function waitingSession(shell: Shell, opened: Opened, options: Options): Promise<string> {
   const { io } = shell;
   const { request, quiet } = options;
@@ -125,7 +125,7 @@ async function waitingSession(shell: Shell, opened: Opened, options: Options): P
   throw new UsageError([problem, ...listed].join('\n'));
 }
 
-/** `--reject ann` takes the session for the reason, and would reject what another one asks. */
+/** `--reject ann` would take the session for the reason, and reject what another one asks. */
 async function refuseSessionAsReason(shell: Shell, { store }: Opened, { reject }: Options): Promise<void> {
   if (typeof reject !== 'string') return;
   for await (const { sessionId } of allSessions(store))
@@ -158,14 +158,14 @@ async function approve(shell: Shell, wanted: string | undefined, options: Option
       shell.exitCode = EXIT.suspended;
       return note(io, 'Left open. The run stays suspended.');
     }
-    if (await isTaken(session, asked)) return note(io, 'Answered. The run goes on where it waits.');
-    if (!options.resume) return note(io, `Answered. Go on with: ${goOn}`);
+    if (await isTaken(session, asked)) return note(io, 'Answered. The run continues where it waits.');
+    if (!options.resume) return note(io, `Answered. Continue with: ${goOn}`);
     const { decided } = await inboxOf(agent, id);
     await play(shell, agent, { ...options, decided }, (run) => session.resumeStream(run));
   });
 }
 
-/** A run that waits at a prompt elsewhere looks for answers several times a second, and goes on there. */
+/** A run that waits at a prompt elsewhere looks for answers several times a second, and continues there. */
 const TAKEN_MS = 600;
 
 async function isTaken(session: Session, answered: readonly PendingRequest[]): Promise<boolean> {
@@ -177,7 +177,7 @@ async function isTaken(session: Session, answered: readonly PendingRequest[]): P
   return false;
 }
 
-/** Posts the answers; returns how many questions somebody did not want to answer now. */
+/** Posts the answers. Returns how many questions the person left open. */
 async function answerAll(
   shell: Shell,
   session: Session,
@@ -209,7 +209,7 @@ async function answerAll(
 
 function decisionOf(options: Options): Decision | undefined {
   const { all, remember, rememberArguments, reject, edit, respond } = options;
-  // `--all` says which questions are answered, and beside these two not how.
+  // `--all` says which questions are answered; with these two it doesn't say how.
   const approves = remember === undefined && rememberArguments === undefined ? all : undefined;
   const given = [approves, remember, rememberArguments, reject, edit, respond].filter(
     (one) => one !== undefined,

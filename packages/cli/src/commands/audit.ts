@@ -1,4 +1,4 @@
-/** `allium audit`: is the log still what was written? */
+/** `allium audit`: checks that the log is still as it was written. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type LoadedConfig, Secret } from '@allium/config';
@@ -56,7 +56,7 @@ async function verify(shell: Shell, file: string | undefined, options: Options):
     const reports: ({ session: string } & AuditReport)[] = [];
     for (const session of await sessionsOf(shell, store, options.session)) {
       const head = await unlessDamaged(shell, () => auditHead(store, session, found.name));
-      // Nobody can tell whether its lines are all there.
+      // Nobody can tell whether all its lines are there.
       if (head === undefined) shell.exitCode = EXIT.failed;
       else if (head.seq > 0 || options.session !== undefined)
         reports.push({ session, ...verifyAudit(log, head, key) });
@@ -97,7 +97,7 @@ function readLog(path: string, named: boolean): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    // A log that was deleted is what this is there to find: all that the journal knows of is missing from it.
+    // A deleted log is exactly what this has to find: everything the journal knows about is missing.
     if (!named && codeOf(cause) === 'ENOENT') return '';
     throw new UsageError(`The log ${path} cannot be read.`, { cause });
   }

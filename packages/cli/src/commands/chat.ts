@@ -18,9 +18,9 @@ export const addChat: AddCommand = (program, shell) => {
     .summary('talk with the agent')
     .description(
       'A conversation in one session. You can steer the agent while it works, and it asks you in place about calls that ' +
-        'need approval. Without a terminal every line of stdin is said, and the answers go to stdout.',
+        'need approval. Without a terminal every line of stdin is a message, and the answers go to stdout.',
     )
-    .option('-s, --session <id>', 'go on with this session, or begin it under this name')
+    .option('-s, --session <id>', 'continue this session, or start one with this name')
     .option('-m, --model <name>', 'use this model instead of the one in the config')
     .addHelpText('after', `\nIn the chat:\n${CHAT_HELP.replace(/^(?=.)/gm, '  ')}`)
     .action((options: Options) => chat(shell, options));
@@ -33,7 +33,7 @@ async function chat(shell: Shell, options: Options): Promise<void> {
     if ((await inboxOf(opened.agent, id)).open.length > 0)
       note(
         io,
-        io.err.yellow('This session waits for an answer. /resume asks; saying anything else gives it up.'),
+        io.err.yellow('This session waits for an answer. /resume asks; any other message gives it up.'),
       );
     if (io.stdin.isTTY && io.stdout.isTTY) {
       await chatOnTerminal(shell, opened, id);
@@ -46,7 +46,7 @@ async function chat(shell: Shell, options: Options): Promise<void> {
 async function tellHowToGoOn(shell: Shell, { store }: Opened, id: string): Promise<void> {
   const { io } = shell;
   if ((await store.head(id)) > 0)
-    note(io, io.err.dim(`Go on with: ${commandLine(shell, 'chat', '--session', id)}`));
+    note(io, io.err.dim(`Continue with: ${commandLine(shell, 'chat', '--session', id)}`));
 }
 
 /** Readable, and in the order they were begun: `chat-20261115-140207-a3f1`. */

@@ -27,7 +27,7 @@ export const addDoctor: AddCommand = (program, shell) => {
     .command('doctor')
     .summary('check Node, config, packages, keys, store and chain')
     .description(
-      'Checks what a run needs, and says what to do about what is missing. Exit code 1: something is.',
+      'Checks what a run needs, and says what to do if something is missing. Exit code 1: something is missing.',
     )
     .option('--json', 'print the findings as JSON')
     .action((options: { json?: boolean }) => doctor(shell, options.json === true));
@@ -46,7 +46,7 @@ async function doctor(shell: Shell, json: boolean): Promise<void> {
     print(io, `${marks[status]} ${check.padEnd(9)} ${message.replaceAll('\n', '\n            ')}`);
 }
 
-/** Each check stands alone: one that fails hides no other, unless there is nothing to look at. */
+/** Each check stands alone: one that fails hides no other, unless there is nothing to check. */
 async function examine(shell: Shell): Promise<Finding[]> {
   const findings: Finding[] = [checkNode(process.versions.node)];
   let loaded: LoadedConfig;
@@ -113,7 +113,7 @@ async function checkModel(loaded: LoadedConfig): Promise<Finding> {
       message: 'The config names no model. Say: model = "offline"',
     };
   try {
-    // Only the model: what else may be wrong has checks of its own.
+    // Only the model: everything else has its own check.
     const bare: LoadedConfig = { ...loaded, config: { model: config.model, plugins: config.plugins } };
     const { model, close } = await createAgent(bare, { store: memoryStore() });
     await close();
@@ -125,7 +125,7 @@ async function checkModel(loaded: LoadedConfig): Promise<Finding> {
   }
 }
 
-/** Provider packages are loaded with the first request, which is late to learn that one is not there. */
+/** Provider packages are only loaded with the first request, which is late to learn that one is missing. */
 function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undefined {
   const name =
     model instanceof Secret
@@ -147,7 +147,7 @@ function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undef
   }
 }
 
-/** Sessions that are looked at. */
+/** How many sessions to check. */
 const LATEST = 100;
 
 async function checkStore(loaded: LoadedConfig): Promise<Finding[]> {
@@ -155,7 +155,7 @@ async function checkStore(loaded: LoadedConfig): Promise<Finding[]> {
     const { store, close } = await resolveConfigStore(loaded);
     const damaged: Finding[] = [];
     try {
-      // A list tells what can be read of a damaged session; its head is an error.
+      // A list shows what can be read of a damaged session; its head throws.
       const { sessions } = await store.list({ limit: LATEST });
       for (const { sessionId } of sessions) {
         try {
@@ -201,7 +201,7 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
 /** Connects to each MCP server and lists its tools, with the fingerprints that `pins` takes. */
 async function checkMcp(loaded: LoadedConfig): Promise<Finding[]> {
   if (loaded.config.mcp === undefined) return [];
-  // What keeps the agent from being made is told with the chain.
+  // Whatever keeps the agent from being made is reported with the chain.
   const made = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() }).catch(() => undefined);
   if (!made) return [];
   try {

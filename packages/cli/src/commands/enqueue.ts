@@ -17,11 +17,11 @@ interface Options extends FleetOptions {
 
 export const addEnqueue: AddCommand = (program, shell) => {
   withFleetOptions(program.command('enqueue'))
-    .summary('give the workers something to do')
+    .summary('give the workers a job')
     .description('Puts a message into the queue of `allium worker`, and prints the id of its run.')
     .argument('<prompt...>', 'what to ask')
-    .option('-a, --agent <name>', 'which agent; the name in the config where it is not given')
-    .option('-s, --session <id>', 'go on with this session, or begin it under this name')
+    .option('-a, --agent <name>', 'which agent; by default the name in the config')
+    .option('-s, --session <id>', 'continue this session, or start one with this name')
     .option('--tenant <name>', 'whose session it is')
     .option('--priority <number>', 'lower is sooner', positive)
     .option('--delay <ms>', 'begin after so many milliseconds', positive)
@@ -60,7 +60,7 @@ async function enqueue(shell: Shell, input: string, options: Options): Promise<v
   }
 }
 
-/** Whoever is told to end does not wait for Redis. */
+/** A process that was told to end doesn't wait for Redis. */
 function orEnded<T>(signal: AbortSignal, wait: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = (): void => reject(signal.reason);

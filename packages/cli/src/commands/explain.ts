@@ -1,4 +1,4 @@
-/** `allium explain`: what the config comes to, before anything runs. */
+/** `allium explain`: the plan that a config makes, before anything runs. */
 import { modelName } from 'allium';
 import { type AddCommand, type Opened, type Shell, tell, tellJson, withAgent } from '../shell.js';
 
@@ -7,7 +7,7 @@ export const addExplain: AddCommand = (program, shell) => {
     .command('explain')
     .summary('print the plan: who runs where, and what is dangerous about it')
     .description(
-      'Prints what the config comes to: the layers at each seam, rules, guards, tools, state and hazards.',
+      'Prints the plan of the config: the layers at each seam, rules, guards, tools, state and hazards.',
     )
     .option('--json', 'print it as JSON')
     .action((options: { json?: boolean }) => explain(shell, options.json === true));
@@ -16,7 +16,7 @@ export const addExplain: AddCommand = (program, shell) => {
 async function explain(shell: Shell, json: boolean): Promise<void> {
   await withAgent(shell, {}, async (opened) => {
     const { agent, loaded, warnings, mcp } = opened;
-    // The plan shows what a server says of its tools, and names one that does not answer as not connected.
+    // The plan shows what servers say about their tools; one that doesn't answer is shown as not connected.
     await Promise.allSettled(mcp.map((server) => server.connect()));
     if (!json) return tell(shell, planText(opened));
     const { toString: _, ...plan } = agent.explain();

@@ -1,4 +1,4 @@
-/** `allium init`: an agent to begin with. */
+/** `allium init`: writes a first agent. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative, resolve } from 'node:path';
@@ -60,7 +60,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
   write(shell, dir, choices, options.force === true);
 }
 
-/** A folder has one config: two would be an error of every command that follows. */
+/** A folder has one config: with two, every later command would fail. */
 function refuseTwins(dir: string, force: boolean): void {
   for (const name of CONFIG_FILES.filter((one) => existsSync(join(dir, one)))) {
     const file = join(dir, name);
@@ -81,7 +81,7 @@ function write(shell: Shell, dir: string, choices: Choices, force: boolean): voi
     if (!kept) writeFileSync(join(dir, path), content);
     note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
   }
-  // Without it in the project a package manager would look for the program elsewhere, and find another one.
+  // If it is not in the project, a package manager would look for the program elsewhere and find another one.
   const own = program === 'allium' ? [] : ['@allium/cli'];
   const missing = ['allium', ...own, ...packagesFor(choices, nodeHasSqlite())].filter(
     (name) => !canResolve(dir, name),
@@ -136,7 +136,7 @@ async function askModel(io: Io): Promise<string | undefined> {
   return askText(io, 'Its name', { initialValue: scheme });
 }
 
-/** By version, for asking for the module prints a warning that it is experimental. */
+/** By version, because loading the module prints a warning that it is experimental. */
 function nodeHasSqlite(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
   return major > 22 || (major === 22 && minor >= 13);

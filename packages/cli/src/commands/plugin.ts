@@ -23,7 +23,7 @@ export const addPlugin: AddCommand = (program, shell) => {
     .action((name: string, options: { dir: string; json?: boolean }) => make(shell, name, options));
   plugin
     .command('check')
-    .summary('find out whether a plugin is one')
+    .summary('check a plugin')
     .argument('[folder]', 'of the package', '.')
     .option('--json', 'print the report as JSON')
     .action((folder: string, options: { json?: boolean }) => check(shell, folder, options.json === true));
@@ -40,7 +40,7 @@ async function make(
   { dir, json }: { dir: string; json?: boolean },
 ): Promise<void> {
   const made = await scaffoldPlugin(resolve(io.cwd, dir), name).catch((error: unknown) => {
-    // A bad name, or a folder that is there: the config has no part in it.
+    // A bad name, or a folder that exists: the config isn't to blame.
     throw codeOf(error) === 'INVALID_OPTION' ? new UsageError((error as Error).message) : error;
   });
   const plain = made.package.replace(/^allium-mw-/, '');

@@ -1,4 +1,4 @@
-/** `allium replay`: a recorded run again, without calling models or tools. */
+/** `allium replay`: plays a recorded run again, without calling models or tools. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { resolveConfigModel } from '@allium/config';
@@ -26,7 +26,7 @@ export const addReplay: AddCommand = (program, shell) => {
     .summary('play a recorded run again, without calling models or tools')
     .description(
       'Plays a cassette that `allium run --record` wrote, through the chain of the config. Models and tools are not ' +
-        'called and nothing is kept. What the chain asks that was not recorded fails the run, with the difference.',
+        'called and nothing is kept. If the chain asks something that was not recorded, the run fails and shows the difference.',
     )
     .argument('<cassette>', 'the file')
     .option('--run <number>', 'which of the recorded runs, from 1', positive, 1)
@@ -103,14 +103,16 @@ function withIds(messages: readonly Record<string, unknown>[]): Message[] {
   });
 }
 
-/** Limits in dollars do what they did. A model that cannot be made here has no price, but is not needed either. */
+/**
+ * So that limits in dollars work as before. A model that can't be made here has no price, but isn't needed either.
+ */
 async function priceOf(shell: Shell, name: string): Promise<Price | undefined> {
   const loaded = await openConfig(shell);
   const model = await resolveConfigModel(loaded).catch(() => undefined);
   return model && modelName(model) === name ? model.price : undefined;
 }
 
-/** Has the name that was recorded, so that questions have the same keys; what it says comes from the cassette. */
+/** Has the recorded name, so that questions have the same keys. Its answers come from the cassette. */
 function standIn(name: string, price: Price | undefined): Model {
   const slash = name.indexOf('/');
   return {

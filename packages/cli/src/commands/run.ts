@@ -24,7 +24,7 @@ export const addRun: AddCommand = (program, shell) => {
         'On a terminal the answer is streamed; in a pipe it is written when it is final.',
     )
     .argument('[prompt...]', 'what to ask; none reads it from stdin, a - stands for what comes in there')
-    .option('-s, --session <id>', 'go on with this session, or begin it under this name')
+    .option('-s, --session <id>', 'continue this session, or start one with this name')
     .option('-m, --model <name>', 'use this model instead of the one in the config')
     .option('-q, --quiet', 'the answer and nothing else')
     .option('-y, --yes', 'approve every tool call without asking')
@@ -71,7 +71,7 @@ async function recorder(to: string): Promise<Middleware> {
   return record({ to });
 }
 
-/** The words of the command line; stdin where there are none, or in the place of a dash. */
+/** The words of the command line; stdin if there are none, or in place of a dash. */
 async function promptOf({ io }: Shell, words: readonly string[]): Promise<string> {
   const reads = words.length === 0 || words.includes('-');
   if (words.length === 0 && io.stdin.isTTY)

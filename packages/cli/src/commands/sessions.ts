@@ -35,7 +35,7 @@ export const addSessions: AddCommand = (program, shell) => {
   sessions
     .command('list', { isDefault: true })
     .summary('newest first')
-    // The default command gets what is no command: without this Commander would only count the words.
+    // The default command gets unknown commands: without this, Commander would only count the words.
     .allowExcessArguments()
     .option('-n, --limit <number>', 'at most so many', positive, 20)
     .option('--json', 'print them as JSON')
@@ -68,7 +68,7 @@ export const addSessions: AddCommand = (program, shell) => {
     .action((id: string | undefined, options: AllowanceOptions) => allowances(shell, id, options));
   sessions
     .command('fork')
-    .summary('copy a session, to go on from there in another way')
+    .summary('copy a session, to continue from there in another way')
     .argument('<id>')
     .option('--as <id>', 'the id of the copy', undefined)
     .option('--at <seq>', 'copy only the entries up to this one (`seq` in `allium trace --json`)', positive)
@@ -92,7 +92,7 @@ export const addSessions: AddCommand = (program, shell) => {
     .action((options: PruneFlags) => prune(shell, options));
   sessions
     .command('resume')
-    .summary('go on with a run that was suspended or broke off')
+    .summary('continue a run that was suspended or broke off')
     .argument('[id]')
     .option('-q, --quiet', 'the answer and nothing else')
     .option('-y, --yes', 'approve every tool call without asking')
@@ -323,7 +323,7 @@ export function messagesOf(entries: readonly Entry[]): Message[] {
   return messages;
 }
 
-/** A history never ends among the results of a batch, which stand in the order in which they came. */
+/** A history never ends among the results of a batch, which are in the order in which they arrived. */
 function upTo(messages: readonly Message[], id: string | null): Message[] {
   let length = messages.findIndex((message) => message.id === id) + 1;
   if (messages[length - 1]?.role === 'tool') while (messages[length]?.role === 'tool') length++;

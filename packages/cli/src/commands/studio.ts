@@ -70,7 +70,7 @@ async function demo(shell: Shell, options: Options): Promise<void> {
   );
 }
 
-/** Without a key there is no model, but the runs can be seen all the same. */
+/** Without a key there is no model, but the runs can still be seen. */
 async function agentOf(
   shell: Shell,
   loaded: LoadedConfig,
@@ -109,7 +109,7 @@ async function untilSignal(
   }
 }
 
-/** Loaded only by this command: whoever does not use it need not install it. */
+/** Loaded only by this command, so that others need not install it. */
 async function loadStudio({ io }: Shell): Promise<typeof StudioPackage> {
   try {
     return await import('@allium/studio');

@@ -1,4 +1,4 @@
-/** `allium trace`: what a run did, as a tree, from the journal. */
+/** `allium trace`: shows what a run did, as a tree, from the journal. */
 import { type Entry, readTrace, terminalText } from 'allium';
 import { UsageError } from '../outcome.js';
 import { type AddCommand, findSession, type Shell, tell, tellJson, withStore } from '../shell.js';
@@ -41,7 +41,7 @@ async function trace(shell: Shell, wanted: string | undefined, options: Options)
   });
 }
 
-/** Each message is told by the run that added it, or by the last one before it that was traced. */
+/** The story of a message comes from the run that added it, or from the last traced one before it. */
 function tellStory(shell: Shell, id: string, entries: readonly Entry[], wanted: string): void {
   const runOf = new Map<string, string>();
   for (const entry of entries)

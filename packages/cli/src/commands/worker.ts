@@ -1,4 +1,4 @@
-/** `allium worker`: the agent of the config takes jobs of a queue. */
+/** `allium worker`: runs the agent of the config for jobs of a queue. */
 import { createServer } from 'node:http';
 import { resolveConfigStore } from '@allium/config';
 import type { AgentWorker } from '@allium/worker';
@@ -18,12 +18,12 @@ export const addWorker: AddCommand = (program, shell) => {
   withFleetOptions(program.command('worker'))
     .summary('take jobs of a queue and run them')
     .description(
-      'Runs the agent of the config for whoever enqueues. Start as many as you like: they share the work, and take over ' +
+      'Runs the agent of the config for every job in the queue. Start as many as you like: they share the work, and take over ' +
         'what another one left behind. SIGTERM lets its runs end, or hands them over.',
     )
     .option('-n, --concurrency <number>', 'jobs at a time', positive, 10)
     .option('--port <number>', 'serve /healthz, /readyz and /metrics there', positive)
-    .option('-q, --quiet', 'do not tell of every job')
+    .option('-q, --quiet', 'do not report every job')
     .option('--json', 'print what happens to jobs, one JSON object per line')
     .action((options: Options) => work(shell, options));
 };
@@ -54,7 +54,7 @@ async function work(shell: Shell, options: Options): Promise<void> {
           if (connected) tell(`Redis at ${address} answers again.`);
           else tell(`Redis at ${address} does not answer. Trying again until it does.`);
         },
-        // What every try to connect says has been told once.
+        // Every attempt to connect would report the same problem.
         onError: (error) => {
           if (connected) tell(`error: ${error instanceof Error ? error.message : String(error)}`);
         },

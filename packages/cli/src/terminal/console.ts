@@ -1,9 +1,11 @@
-/** What others write to the console while the command line draws: caught, so that it gets a line of its own. */
+/** Catches what others write to the console while the command line draws, so that it gets its own line. */
 import { format } from 'node:util';
 
 const METHODS = ['log', 'info', 'debug', 'warn', 'error'] as const;
 
-/** Hands lines of the console to `write` until the returned function is called. A `write` that logs does not loop. */
+/**
+ * Passes lines of the console to `write` until the returned function is called. A `write` that logs does not loop.
+ */
 export function catchConsole(write: (line: string) => void): () => void {
   const before = METHODS.map((method) => console[method]);
   let writing = false;

@@ -8,15 +8,15 @@ export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: n
 
 export interface Io {
   readonly stdin: Input;
-  /** What was asked for: answers, lists, JSON. Written to by `print` and `write`, which make text safe. */
+  /** The output that was asked for: answers, lists, JSON. Written with `print` and `write`, which make text safe. */
   readonly stdout: Output;
-  /** What happens on the way: status lines, questions, errors. Written to by `note` and `write`. */
+  /** Everything else: status lines, questions, errors. Written with `note` and `write`. */
   readonly stderr: Output;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  /** Somebody sits there and can be asked. */
+  /** There is a person who can be asked. */
   readonly interactive: boolean;
-  /** Styles text for stdout. What it returns is for `print` alone: styles are marks until it is written. */
+  /** Styles text for stdout. The result is for `print` alone: styles are marks until it is written. */
   readonly out: Style;
   /** Styles text for stderr, to be written with `note`. */
   readonly err: Style;
@@ -47,17 +47,17 @@ export function makeIo({ stdin, stdout, stderr, env, cwd, signal }: IoParts): Io
   };
 }
 
-/** Everything that is written goes through here, or through the screen and the prompts of this folder. */
+/** All output goes through here, or through the screen and the prompts of this folder. */
 export function write(io: Io, stream: 'stdout' | 'stderr', text: string): void {
   io[stream].write(onScreen(text));
 }
 
-/** A line of what was asked for. */
+/** A line of output. */
 export function print(io: Io, text = ''): void {
   write(io, 'stdout', `${text}\n`);
 }
 
-/** A line about it. */
+/** A line on stderr. */
 export function note(io: Io, text = ''): void {
   write(io, 'stderr', `${text}\n`);
 }
@@ -67,7 +67,7 @@ export function printJson(io: Io, value: unknown, indent: 0 | 2 = 2): void {
   print(io, terminalJson(JSON.stringify(value, null, indent)));
 }
 
-/** Everything that comes in on stdin, as text. Whoever presses Ctrl-C meanwhile need not wait: that is an `AbortError`. */
+/** Everything that comes in on stdin, as text. Ctrl-C ends the wait with an `AbortError`. */
 export async function readAll({ stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of addAbortSignal(signal, stdin))

@@ -4,16 +4,16 @@ export interface Pieces {
   add(piece: string): void;
   /** The text is complete: writes what was held back. */
   end(): void;
-  /** The text was taken back: forgets what was held back. */
+  /** The text was taken back: drops what was held back. */
   drop(): void;
 }
 
-/** Made when it is needed: making it takes a third of the time in which Node starts. */
+/** Made on demand: making it takes a third of the time that Node needs to start. */
 let segmenter: Intl.Segmenter | undefined;
 
 /**
- * Holds the last character back while it may go on in the next piece (an emoji of several parts, a letter with its
- * joiner, half of a line break), because only as a whole can it be told from hidden characters.
+ * Holds back the last character while the next piece may continue it (an emoji of several parts, a letter with its
+ * joiner, half of a line break): only as a whole can it be told from hidden characters.
  */
 export function makePieces(write: (text: string) => void): Pieces {
   let held = '';

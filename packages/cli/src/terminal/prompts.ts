@@ -1,4 +1,4 @@
-/** Questions on the terminal. What they show is made safe first; undefined: the person does not want to answer. */
+/** Questions on the terminal. What they show is made safe first. Undefined: the person does not want to answer. */
 import type * as Clack from '@clack/prompts';
 import type { Io } from './io.js';
 import { onScreen } from './style.js';
@@ -37,9 +37,9 @@ export async function askWhichOf<T extends string>(
 }
 
 export interface TextQuestion {
-  /** To be changed. */
+  /** A text to start from. */
   readonly initialValue?: string;
-  /** What nothing stands for. */
+  /** The answer if nothing is typed. */
   readonly defaultValue?: string;
   /** What is wrong with an answer. */
   readonly problem?: (answer: string) => string | undefined;

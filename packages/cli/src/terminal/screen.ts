@@ -1,13 +1,13 @@
 /**
- * The screen of a chat: what is said scrolls by above, the line that is being typed stays at the bottom. The last line of
- * the output may be unfinished; it stands right above the prompt and never fills more than one row.
+ * The screen of a chat: the conversation scrolls by above, and the line that is being typed stays at the bottom. The
+ * last line of the output may be unfinished; it is right above the prompt and never takes more than one row.
  */
 import { clearScreenDown, createInterface, cursorTo, type Interface, moveCursor } from 'node:readline';
 import type { Io, Output } from './io.js';
 import { onScreen } from './style.js';
 import { word } from './text.js';
 
-/** What is written where. A chat writes both to one place, above its prompt. */
+/** Where text is written. A chat writes both kinds to one place, above its prompt. */
 export interface Paper {
   /** Pieces of an answer. */
   text(piece: string): void;
@@ -26,7 +26,10 @@ export interface Screen extends Paper {
   close(): void;
 }
 
-/** Reads what a person types; `history` is newest first. A history that somebody else wrote cannot steer the terminal. */
+/**
+ * Reads what a person types; `history` is newest first. A history that somebody else wrote can't control the
+ * terminal.
+ */
 export function openReadline(io: Io, prompt: string, history: readonly string[]): Interface {
   return createInterface({
     input: io.stdin,
@@ -49,7 +52,7 @@ export function makeScreen(output: Output, readline: Interface): Screen {
   };
   const redraw = (): void => {
     if (tail !== '') output.write(`${tail}\n`);
-    // Where readline believes its line began is gone: without this it would draw over what was just written.
+    // The place where readline thinks its line began is gone: without this it would draw over what was just written.
     (readline as { prevRows?: number }).prevRows = 0;
     readline.prompt(true);
   };
@@ -91,7 +94,7 @@ export function makeScreen(output: Output, readline: Interface): Screen {
   };
 }
 
-/** Where to break a text that is too wide: after the last space that fits, else where the row ends. */
+/** Where to break a text that is too wide: after the last space that fits, otherwise where the row ends. */
 export function breakAt(text: string, columns: number): number {
   let width = 0;
   let at = 0;

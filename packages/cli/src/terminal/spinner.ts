@@ -6,7 +6,7 @@ import { seconds, word } from './text.js';
 const FRAMES = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 export interface Spinner {
-  /** Shows this from now on; the time goes on for what was shown before, and starts again for anything else. */
+  /** Shows this from now on. The time continues if it is the same as before, and starts again for anything else. */
   start(what: string): void;
   /** Takes the line away, so that something can be written. */
   stop(): void;

@@ -1,5 +1,5 @@
 /**
- * Colours, where they are wanted: on a terminal, unless NO_COLOR is set; and what becomes of every text on its way there.
+ * Colours, if they are wanted: on a terminal, unless NO_COLOR is set. Also makes every text safe on its way there.
  */
 import { terminalText } from 'allium';
 
@@ -12,7 +12,9 @@ const CODES = {
   cyan: [36, 39],
 } as const;
 
-/** Stands for the begin of an escape sequence. Nobody can guess it, so no text from elsewhere can bring a style. */
+/**
+ * Stands for the beginning of an escape sequence. Nobody can guess it, so no text from elsewhere can bring a style.
+ */
 const MARK = `\u0000${crypto.randomUUID()}:`;
 
 export type Style = Readonly<Record<keyof typeof CODES, (text: string) => string>>;
@@ -38,8 +40,8 @@ export function styleFor(
 }
 
 /**
- * What a terminal is given of a text: our own styles as escape sequences, and nothing else that would steer it or hide in
- * it. Every text of the command line goes through here.
+ * The text as a terminal gets it: our own styles as escape sequences, and nothing else that could control it or hide
+ * in it. Every text of the command line goes through here.
  */
 export function onScreen(text: string): string {
   const [first = '', ...styled] = text.split(MARK);

@@ -2,17 +2,17 @@
 import { stripVTControlCharacters } from 'node:util';
 import { terminalText } from 'allium';
 
-/** A name or an id: line breaks and tabs are spelled out too, for they have no place in it. */
+/** A name or an id: line breaks and tabs are spelled out too. */
 export function word(text: string): string {
   return terminalText(text).replaceAll('\n', '<U+000A>').replaceAll('\t', '<U+0009>');
 }
 
-/** A text of several lines, none of which can pass for a line that is not part of it. */
+/** A text of several lines, none of which can pass for a line outside of it. */
 export function block(text: string, indent = '    '): string {
   return terminalText(text).replaceAll('\n', `\n${indent}`);
 }
 
-/** A line that somebody else wrote for the console. Colours of loggers are taken off: they are not ours to show. */
+/** A line that somebody else wrote for the console, without the colours of loggers. */
 export function logLine(text: string): string {
   return terminalText(stripVTControlCharacters(text));
 }
@@ -24,7 +24,7 @@ export function short(text: string, limit = 80): string {
   return letters.length > limit ? `${letters.slice(0, limit - 1).join('')}…` : line;
 }
 
-/** A copy of JSON with every text in it changed. Text by text: what JSON escapes is seen as it is, and numbers stay. */
+/** A copy of JSON with every text in it changed. One by one, so that escapes don't matter and numbers stay. */
 export function withTexts(json: unknown, change: (text: string) => string): unknown {
   const changed = (value: unknown): unknown => {
     if (typeof value === 'string') return change(value);

@@ -1,11 +1,11 @@
-/** Puts the questions of a run to a person, or answers them for one. */
+/** Asks a person the questions of a run, or answers them automatically. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Decision, type PendingRequest, terminalJson } from 'allium';
 import { type Io, note } from '../terminal/io.js';
 import { askText, askWhich } from '../terminal/prompts.js';
 import { block, word } from '../terminal/text.js';
 
-/** Undefined: not now, the run is suspended. */
+/** Undefined: not now, so the run is suspended. */
 export type Answerer = (
   io: Io,
   request: PendingRequest,
@@ -13,8 +13,8 @@ export type Answerer = (
 ) => Promise<Decision | undefined>;
 
 /**
- * What is asked about. The arguments in full, and what hides in them spelled out: nobody should approve what they were
- * not shown.
+ * What is asked about: the arguments in full, with hidden characters spelled out. Nobody should approve what they
+ * were not shown.
  */
 export function describeRequest(request: PendingRequest): string[] {
   const title = request.title ?? `Run "${request.toolName}"?`;
@@ -37,7 +37,7 @@ export function approveAll(why: string): Answerer {
 
 export const SETTLED_ELSEWHERE = 'This question is settled: it was answered elsewhere, or its time is over.';
 
-/** Not for an abort of the run, which speaks for itself. */
+/** Not for an abort of the run, which is shown anyway. */
 export function isSettled({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason?.code === 'REQUEST_UNKNOWN';
 }
@@ -64,7 +64,10 @@ const ANSWERS = [
   { value: 'remember-same', label: 'Always approve this', hint: 'the same arguments, in this session' },
 ] as const;
 
-/** Which answers a prompt offers for it. A question that a tool asks itself is not about arguments, and asked every time. */
+/**
+ * Which answers a prompt offers for it. A question that a tool asks itself is not about arguments, and is asked every
+ * time.
+ */
 export function takes(
   { kind, decisions, remember }: PendingRequest,
   answer: Decision['type'] | 'remember' | 'remember-same',
@@ -109,7 +112,7 @@ async function ask(io: Io, request: PendingRequest): Promise<Decision | undefine
   }
 }
 
-/** On one line, hidden characters escaped as JSON does: what is not changed says the same as before. */
+/** On one line, with hidden characters escaped as in JSON: what isn't changed stays the same. */
 function editable(json: string): string {
   return terminalJson(json.replace(/[\n\r\t]/g, ' '));
 }

@@ -1,11 +1,11 @@
-/** A run as JSON lines: one event per line, as it happens, and what was asked and answered on the way. */
+/** A run as JSON lines: one event per line, as it happens, with the questions and answers on the way. */
 import { type AgentEvent, terminalJson } from 'allium';
 import { withTexts } from '../terminal/text.js';
 import { type View, withoutSecrets } from './view.js';
 
 /**
- * `redact` takes secrets out of what others report: why a run ended, and what middleware tell. Never out of messages.
- * `redactError` does so where the run failed.
+ * `redact` removes secrets from what others report: why a run ended, and what middleware say. Never from messages.
+ * `redactError` does so if the run failed.
  */
 export function jsonView(
   write: (line: string) => void,
@@ -29,7 +29,7 @@ export function jsonView(
   };
 }
 
-/** An error as JSON: its properties are not shown by themselves. */
+/** An error as JSON, which would leave out its properties. */
 function plain(error: unknown): unknown {
   if (!(error instanceof Error)) return error;
   const { name, message, stack } = error;

@@ -1,6 +1,6 @@
 /**
- * A run for people. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because what
- * has gone down a pipe cannot be taken back. Status lines go to stderr.
+ * A run for people. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because
+ * text in a pipe can't be taken back. Status lines go to stderr.
  */
 import type { AgentEvent, Decision, RunResult } from 'allium';
 import { type Io, note, write } from '../terminal/io.js';
@@ -16,11 +16,11 @@ export interface LiveOptions {
   readonly quiet?: boolean;
   /** Whether pieces of the answer are shown as they come. @default on a terminal */
   readonly stream?: boolean;
-  /** Takes secrets out of status lines: those of others may name one. @default nothing */
+  /** Removes secrets from status lines: those of others may contain one. @default nothing */
   readonly redact?: (text: string) => string;
-  /** Takes them out of why a run failed. @default `redact` */
+  /** Removes them from why a run failed. @default `redact` */
   readonly redactError?: (text: string) => string;
-  /** What was answered before the run went on, by the id of the call. @default nothing */
+  /** What was answered before the run continued, by the id of the call. @default nothing */
   readonly decided?: ReadonlyMap<string, Decision>;
   /** Milliseconds since some moment. */
   readonly now?: () => number;
@@ -91,7 +91,7 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
     answer({ callId }, decision) {
       decided.set(callId, decision);
     },
-    // Also when quiet: whoever puts a logger into the chain wants to read it, and it goes to stderr.
+    // Also when quiet: a logger in the chain is meant to be read, and it goes to stderr.
     log(line) {
       spinner.stop();
       paper.line(io.err.dim(`  ${redact(logLine(line))}`));
@@ -100,7 +100,7 @@ export function liveView(io: Io, options: LiveOptions = {}): View {
   };
 }
 
-/** Turns events into text and lines; whoever owns the screen decides where they go. */
+/** Turns events into text and lines; the owner of the screen decides where they go. */
 export function narrate(
   io: Io,
   paper: Paper,
@@ -109,11 +109,11 @@ export function narrate(
   decided: ReadonlyMap<string, Decision> = new Map(),
 ): View['event'] {
   const begun = new Map<string, number>();
-  /** Middleware that have spoken for themselves: the list at the end need not repeat them. */
+  /** Middleware that have reported themselves: the list at the end need not repeat them. */
   const heard = new Set<string>();
   const said = makePieces((text) => paper.text(text));
   return (event, at = now(), asked = false) => {
-    // The question shows it; what is done with it is shown when it is over.
+    // The question shows it; the outcome is shown when it is over.
     if (asked) return;
     switch (event.type) {
       case 'message_update':
@@ -121,7 +121,7 @@ export function narrate(
         break;
       case 'message_reset':
         said.drop();
-        paper.line(io.err.yellow('  ↺ what was said last is taken back'));
+        paper.line(io.err.yellow('  ↺ the last answer is taken back'));
         break;
       case 'message_end':
         said.end();
@@ -138,7 +138,7 @@ export function narrate(
       case 'tool_execution_end': {
         const since = begun.get(event.toolCall.id);
         const ms = since === undefined ? undefined : at - since;
-        // Somebody was asked about it: only now it is known what was done.
+        // Somebody was asked about it: only now is it known what was done.
         if (since === undefined) paper.line(callLine(io.err, event.toolCall, decided.get(event.toolCall.id)));
         paper.line(resultLine(io.err, short(event.toolCall.name), event.message, ms));
         break;
@@ -155,7 +155,7 @@ export function narrate(
   };
 }
 
-/** How a run ended: one line, and where it stopped early, why. */
+/** How a run ended: one line, and why if it stopped early. */
 export function summary(io: Io, result: RunResult, ms: number): string[] {
   const { status, stop, turns, usage, costUsd, sessionId } = result;
   const facts = [

@@ -1,9 +1,9 @@
-/** One line for each thing that happens on the way: tool calls, and what middleware did. */
+/** One line for each thing that happens on the way: tool calls, and actions of middleware. */
 import { type AgentEvent, type Change, type Decision, type ToolCall, type ToolMessage, textOf } from 'allium';
 import type { Style } from '../terminal/style.js';
 import { seconds, short, word } from '../terminal/text.js';
 
-/** A call that somebody refused or answered is not made, and one that was edited is made otherwise. */
+/** A call that somebody rejected or answered isn't made, and an edited one is made with other arguments. */
 export function callLine(style: Style, { name, arguments: args }: ToolCall, decision?: Decision): string {
   if (decision?.type === 'reject') return style.dim(`  ⊘ ${short(name)} is not run: rejected`);
   if (decision?.type === 'respond') return style.dim(`  ↩ ${short(name)} is not run: answered in its place`);
@@ -12,7 +12,7 @@ export function callLine(style: Style, { name, arguments: args }: ToolCall, deci
   return style.dim(`  → ${short(name)} ${short(args, 100)}`);
 }
 
-/** What a tool found goes to the model; here it is enough that it did. What went wrong is worth a word. */
+/** The model gets what a tool found; here it is enough that it did. Errors are worth a word. */
 export function resultLine(style: Style, name: string, message: ToolMessage, ms: number | undefined): string {
   const took = ms === undefined ? '' : ` (${seconds(ms)})`;
   return message.isError
@@ -20,7 +20,7 @@ export function resultLine(style: Style, name: string, message: ToolMessage, ms:
     : style.dim(`  ✓ ${name}${took}`);
 }
 
-/** What a middleware says about itself. Those of the box that everyone meets are put into words. */
+/** What a middleware reports about itself. Common built-ins are put into words. */
 export function customLine(style: Style, event: Extract<AgentEvent, { type: 'custom' }>): string {
   const data = (event.data ?? {}) as Readonly<Record<string, unknown>>;
   if (event.name === 'retry' && typeof data.delayMs === 'number')

@@ -1,4 +1,4 @@
-/** Makes a tree of the journal of a session: runs, their turns, the calls of these and what came of them. */
+/** Makes a tree from the journal of a session: runs, their turns, their calls and the outcomes. */
 import { type Decision, type Entry, type TraceRecord, textOf, toolCallsOf } from 'allium';
 import type { Style } from '../terminal/style.js';
 import { count, dollars, moment, seconds, short, word } from '../terminal/text.js';
@@ -28,7 +28,7 @@ type Node = { -readonly [K in keyof TraceNode]: K extends 'children' ? Node[] : 
 
 interface RunTrace {
   readonly node: Node;
-  /** Where what belongs to no turn yet goes: the latest turn, else the run. */
+  /** Where anything goes that belongs to no turn yet: the latest turn, or the run. */
   turn: Node | undefined;
   readonly calls: Map<string, { node: Node; startedAt: number | undefined }>;
   readonly questions: Map<string, Node>;
@@ -112,7 +112,7 @@ function add(run: RunTrace, entry: Entry): void {
     case 'tool_finished': {
       const { message } = entry;
       const { node, startedAt } = callOf(run, message.toolCallId, message.toolName);
-      // Calls that may be made twice are not noted when they start.
+      // The start of calls that may be repeated isn't journaled.
       const took = startedAt === undefined ? '' : ` · ${seconds(entry.at - startedAt)}`;
       const text = `${message.isError ? '✗' : '✓'} ${short(textOf(message), 100)}${took}`;
       node.children.push({ ...leaf('result', text, entry.seq), bad: message.isError });
@@ -195,7 +195,7 @@ function addAct(run: RunTrace, record: TraceRecord, seq: number): void {
   (call?.node ?? run.turn ?? run.node).children.push({ ...act, bad: did === 'failed' });
 }
 
-/** The call of that id; one the journal speaks of without its message is shown all the same. */
+/** The call with that id. It is shown even if the journal lacks its message. */
 function callOf(run: RunTrace, id: string, name: string): { node: Node; startedAt: number | undefined } {
   let call = run.calls.get(id);
   if (!call) {

@@ -1,4 +1,4 @@
-/** Shows a run while it goes on, asks its questions in their place, and says how it ended. */
+/** Shows a run as it happens, asks its questions in between, and says how it ended. */
 import {
   type AgentEvent,
   type Decision,
@@ -12,8 +12,8 @@ import { catchConsole } from '../terminal/console.js';
 
 export interface View {
   /**
-   * `at` is when it came, by `performance.now()`: it may have waited for its turn. `asked`: it is the start of a call that
-   * somebody is asked about, which the question shows too.
+   * `at` is when it came, by `performance.now()`: it may have waited for its turn. `asked`: it is the start of a call
+   * that somebody is asked about, which the question shows too.
    */
   event(event: AgentEvent, at?: number, asked?: boolean): void;
   /** Something is going to be asked: leave the screen alone. */
@@ -21,7 +21,7 @@ export interface View {
   /** The run asks something, and is answered in place. */
   request?(request: PendingRequest): void;
   answer?(request: PendingRequest, decision: Decision): void;
-  /** Tools and middleware wrote this line to the console. Without it the console is left alone. */
+  /** Tools and middleware wrote this line to the console. Without this method the console is left alone. */
   log?(line: string): void;
 }
 
@@ -32,7 +32,7 @@ export interface Ended {
   readonly error: unknown;
 }
 
-/** The result with a reason that may be shown. Why a run failed is an error: also short secrets are taken out of it. */
+/** The result with a reason that may be shown. If the run failed, short secrets are removed from it, too. */
 export function withoutSecrets(
   result: RunResult,
   redact: (text: string) => string,
@@ -44,20 +44,20 @@ export function withoutSecrets(
   return { ...result, stop: { ...stop, message } };
 }
 
-/** Undefined: not now, the run is suspended. The signal aborts when somebody else has answered. */
+/** Undefined: not now, so the run is suspended. The signal aborts when somebody else has answered. */
 export type Asker = (request: PendingRequest, ctx: RequestContext) => Promise<Decision | undefined>;
 
 export interface FollowOptions {
   /** Answers what the run asks. @default nobody: it is suspended */
   readonly ask?: Asker;
-  /** Milliseconds to wait after each piece of text, for whoever wants to watch. @default 0 */
+  /** Milliseconds to wait after each piece of text, for people who want to watch. @default 0 */
   readonly paceMs?: number;
 }
 
 /**
- * Starts a run and shows every event of it; never throws for what went wrong in the run. Events, questions and lines of
- * the console are shown one after the other, in the order they came: a question waits until what led to it is shown, and
- * what comes while it is open waits for the answer.
+ * Starts a run and shows every event; never throws because of the run. Events, questions and lines of the console are
+ * shown one after the other, in order: a question waits until what led to it is shown, and what comes while it is
+ * open waits for the answer.
  */
 export async function follow(
   start: (onRequest: Asker) => RunStream,
@@ -66,7 +66,7 @@ export async function follow(
 ): Promise<Ended> {
   const line = makeQueue();
   const onRequest: Asker = async (request, ctx) => {
-    // What was told before stands in the stream: let the reader below take it first.
+    // Earlier events are still in the stream: let the reader below take them first.
     await new Promise(setImmediate);
     return line.add(async () => {
       view.pause();
@@ -76,7 +76,7 @@ export async function follow(
       return decision;
     });
   };
-  /** Lines of the console that came in the middle of a message: they would tear it. */
+  /** Lines of the console that came in the middle of a message: they would tear it apart. */
   const held: string[] = [];
   let speaking = false;
   const tell = (): void => {
@@ -103,7 +103,7 @@ export async function follow(
       if (event.type === 'tool_execution_waiting') asked.add(event.toolCall.id);
       if (event.type === 'tool_execution_start')
         void line.add(async () => {
-          // That a call waits is told right after its start.
+          // The event that a call waits comes right after its start.
           await new Promise(setImmediate);
           show(event, at, asked.has(event.toolCall.id));
         });
@@ -122,7 +122,7 @@ export async function follow(
   }
 }
 
-/** One thing after the other. What need not wait is done at once, so that a view is never later than it must be. */
+/** One thing after the other. What need not wait is done at once, so that a view is never late without reason. */
 function makeQueue(): { run(task: () => void): void; add<T>(task: () => Promise<T>): Promise<T> } {
   let waiting = 0;
   let last: Promise<unknown> = Promise.resolve();

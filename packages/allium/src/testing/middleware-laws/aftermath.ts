@@ -30,7 +30,7 @@ interface Situation<A extends Aftermath> {
 const runs = new WeakMap<MiddlewareLawContext, Promise<readonly Situation<Aftermath>[]>>();
 const aborts = new WeakMap<MiddlewareLawContext, Promise<readonly Situation<AbortAftermath>[]>>();
 
-/** Hands what every scenario left behind to `look`, one by one. Each ran once, with a fresh instance. */
+/** Passes what every scenario left behind to `look`, one by one. Each ran once, with a fresh instance. */
 export async function eachRun(
   context: MiddlewareLawContext,
   look: (aftermath: Aftermath) => void,
@@ -86,7 +86,7 @@ function interrupt(context: MiddlewareLawContext, scenario: KitScenario): Promis
     const bench: Bench = fresh(context);
     const running = bench.start(scenario);
     if (!scenario.abortsFirst) await bench.idle(running);
-    // A run that failed and is over already leaves nothing to abort.
+    // If a run has failed and is over, there is nothing to abort.
     running.abort();
     await bench.idle(running);
     const { ended } = running;

@@ -27,9 +27,9 @@ import { inputOf, type KitScenario, kitTools } from './scenarios.js';
 export type MiddlewareFactory = (env: { readonly clock: Clock }) => Middleware;
 
 export interface BenchOptions {
-  /** Nothing is tested without one: the bench shows how things are then. */
+  /** Without one, nothing is tested: the bench shows how things are then. */
   readonly factory?: MiddlewareFactory | undefined;
-  /** What the middleware under test needs beside it, whether it is there or not. */
+  /** What the middleware under test needs besides itself, whether it is there or not. */
   readonly companions?: ((env: { readonly clock: Clock }) => readonly Middleware[]) | undefined;
   /** Stands around the middleware under test. */
   readonly outer?: Middleware;
@@ -40,7 +40,7 @@ export interface BenchOptions {
   /** Neither the model nor the parts it streams can be changed. */
   readonly freeze?: boolean;
   readonly timeoutMs: number;
-  /** Of the middleware under test, on all benches. */
+  /** The habits of the middleware under test, on all benches. */
   readonly habits: Habits;
 }
 
@@ -60,7 +60,7 @@ export interface Bench {
   readonly timers: number;
   /** Calls of the model and of tools of the kit so far. */
   readonly calls: number;
-  /** Starts a run. What `kit_abort` aborts is the latest one. */
+  /** Starts a run. `kit_abort` aborts the latest one. */
   start(scenario: KitScenario, how?: RunOnBench): Running;
   /** Runs a scenario to its end, letting as much time pass as it takes. */
   run(scenario: KitScenario, how?: RunOnBench): Promise<Observation>;
@@ -68,11 +68,11 @@ export interface Bench {
   session(): Session;
   /** Waits until nothing happens any more without time passing. */
   quiet(running?: Running): Promise<void>;
-  /** The same, but work outside of this thread, such as writing a file, is waited for as well. */
+  /** The same, but also waits for work outside of this thread, such as writing a file. */
   idle(running: Running): Promise<void>;
   /** Lets time pass until the run has ended. */
   finish(running: Running): Promise<Observation>;
-  /** Says yes to whatever a suspended run asks, and lets it go on. */
+  /** Approves whatever a suspended run asks, and resumes it. */
   resume(running: Running, suspended: Observation): Running;
 }
 
@@ -86,9 +86,11 @@ export interface Running {
   abort(): void;
 }
 
-/** Rounds without work after which nothing is expected to happen by itself, but for work outside of this thread. */
+/**
+ * After so many rounds without work, nothing is expected to happen by itself, except for work outside of this thread.
+ */
 const QUIET_ROUNDS = 8;
-/** Whoever replaces the settings of a call by its own shows itself, and whoever adds what most would add. */
+/** Shows who replaces the settings of a call with its own, and who adds what most would add. */
 const SETTINGS: ModelSettings = deepFreeze({
   topP: 0.9,
   stopSequences: ['STOP'],
@@ -107,7 +109,7 @@ export function bench(options: BenchOptions): Bench {
   const model: Model = {
     provider: 'test',
     id: 'scenario',
-    // Whoever calls it past the kernel is answered, and counted: the laws are to see it.
+    // A middleware that calls it past the kernel is answered, and counted, so that the laws see it.
     stream(request, callOptions) {
       const meant = wrapped.get(request.settings);
       if (meant) return meant.stream(request, callOptions);
@@ -172,7 +174,7 @@ export function bench(options: BenchOptions): Bench {
       }),
     };
     latest = running;
-    // Whoever looks at `done` late is told then.
+    // Code that looks at `done` late gets the error then.
     running.done.catch(() => {});
     return running;
   }
@@ -223,7 +225,7 @@ function waiting({
       await settle();
   }
 
-  /** Whether something happens by itself yet, with the clock standing still. */
+  /** Does something still happen by itself, with the clock standing still? */
   async function stirs(running: Running): Promise<boolean> {
     const signs = () => [running.ended, activity.calls, activity.steps, time.pending, clock.set].join();
     return !running.ended && (await work.stirs(signs, clock.pending > 0));
@@ -248,13 +250,13 @@ function waiting({
   return { quiet, idle, finish };
 }
 
-/** What a factory made. A list would be held to the laws as if it were one. */
+/** What a factory made. A list would be checked against the laws as if it were one. */
 function one(made: Middleware): Middleware {
   if (!Array.isArray(made) && !isThenable(made)) return made;
   throw invalidOption('factory()', 'one middleware, made at once', made);
 }
 
-/** Companions stand around the middleware under test, but for those that one of the two wants inside of it. */
+/** Companions stand around the middleware under test, except for those that one of the two wants inside of it. */
 function placed(subject: readonly Middleware[], companions: readonly Middleware[]): readonly Middleware[] {
   if (!Array.isArray(companions)) throw invalidOption('companions()', 'a list of middleware', companions);
   const isInside = ({ name, order }: Middleware): boolean =>
@@ -300,14 +302,14 @@ function waits(activity: Activity): Waits {
 
 interface OnBench extends Waits {
   readonly model: Model;
-  /** What the model is to answer that a middleware wrapped, by the settings it is asked with. */
+  /** What the model that a middleware wrapped should answer, by the settings it is asked with. */
   readonly wrapped: WeakMap<ModelSettings, Model>;
   readonly signal: AbortSignal;
   readonly freeze: boolean;
   readonly activity: Activity;
 }
 
-/** Stands innermost: gives each turn its answer and notes what reached the model and the tools. */
+/** The innermost layer: gives each turn its answer and notes what reached the model and the tools. */
 function scenarioLayer(
   { answers, stopsAtModel }: KitScenario,
   seen: Seen,
@@ -318,9 +320,9 @@ function scenarioLayer(
     stream(request, options) {
       activity.calls++;
       seen.requests.push({ turn, request: snapshot(request) });
-      // Whoever calls after an abort is answered at once: only the law about such calls is to notice.
+      // A call after an abort is answered at once: only the law about such calls should notice.
       const step = toStep(signal.aborted ? 'Done.' : (answers[turn - 1] ?? 'Done.'));
-      // Copies: whoever changes one spoils neither the scenario nor the next attempt.
+      // Copies, so that changing one spoils neither the scenario nor the next attempt.
       const parts = step.parts.map((part) =>
         part === 'tick' ? part : freeze ? deepFreeze({ ...part }) : { ...part },
       );

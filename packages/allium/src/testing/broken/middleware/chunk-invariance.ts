@@ -13,7 +13,9 @@ export function piecewise(word = 'Rumpelstiltskin'): Middleware {
   });
 }
 
-/** Breaks it in another way: it takes a piece that is like the one before for a mistake, also the second l of "hello". */
+/**
+ * Breaks it in another way: it takes a piece that equals the one before for a mistake, even the second l of "hello".
+ */
 export function stutterCure(): Middleware {
   return defineMiddleware({
     name: 'stutter-cure',

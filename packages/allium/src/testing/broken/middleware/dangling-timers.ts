@@ -26,7 +26,7 @@ export function deafBackOff({ clock }: { clock: Clock }): Middleware {
   });
 }
 
-/** Breaks it in another way: it listens for an abort in every call, and never stops to listen. */
+/** Breaks it in another way: it listens for an abort in every call, and never stops listening. */
 export function eavesdropping(): Middleware {
   return defineMiddleware({
     name: 'eavesdropping',

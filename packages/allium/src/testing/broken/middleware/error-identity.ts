@@ -30,7 +30,7 @@ export function soothing(): Middleware {
   });
 }
 
-/** Breaks it in another way: it lets the errors of calls alone, and replaces that of the run. */
+/** Breaks it in another way: it leaves the errors of calls alone, and replaces that of the run. */
 export function diplomatic(): Middleware {
   return defineMiddleware({
     name: 'diplomatic',

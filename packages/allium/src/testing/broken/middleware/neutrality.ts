@@ -28,7 +28,7 @@ export function tightLipped(): Middleware {
   });
 }
 
-/** Breaks it in another way: it passes on of a result what it knew of when it was written. */
+/** Breaks it in another way: it only passes on the fields of a result that existed when it was written. */
 export function oldFashioned(): Middleware {
   return defineMiddleware({
     name: 'old-fashioned',
@@ -39,7 +39,7 @@ export function oldFashioned(): Middleware {
   });
 }
 
-/** Breaks it in another way: what a result has for the application is lost. */
+/** Breaks it in another way: it loses what a result has for the application. */
 export function superficial(): Middleware {
   return defineMiddleware({
     name: 'superficial',
@@ -61,7 +61,7 @@ export function wordsOnly(): Middleware {
   });
 }
 
-/** Breaks it in another way: no call has failed. */
+/** Breaks it in another way: it hides that calls failed. */
 export function rosy(): Middleware {
   return defineMiddleware({
     name: 'rosy',
@@ -69,7 +69,7 @@ export function rosy(): Middleware {
   });
 }
 
-/** Breaks it in another way: people say words, and nothing else. */
+/** Breaks it in another way: it keeps only the text of user messages. */
 export function blind(): Middleware {
   return defineMiddleware({
     name: 'blind',
@@ -82,7 +82,7 @@ export function blind(): Middleware {
   });
 }
 
-/** Breaks it in another way: who said something, and why, is left behind. */
+/** Breaks it in another way: it drops the metadata of messages. */
 export function anonymous(): Middleware {
   return defineMiddleware({
     name: 'anonymous',
@@ -90,7 +90,7 @@ export function anonymous(): Middleware {
   });
 }
 
-/** Breaks it in another way: of an answer it lets through what it has heard of. */
+/** Breaks it in another way: it only lets through the kinds of content it knows. */
 export function narrow(): Middleware {
   const known = ['text', 'thinking', 'tool-call', 'tool-call-delta', 'finish'];
   return defineMiddleware({
@@ -101,7 +101,7 @@ export function narrow(): Middleware {
   });
 }
 
-/** Breaks it in another way: of the settings it passes on one. */
+/** Breaks it in another way: it passes on one of the settings. */
 export function tepid(): Middleware {
   return defineMiddleware({
     name: 'tepid',
@@ -110,7 +110,7 @@ export function tepid(): Middleware {
   });
 }
 
-/** Breaks it in another way: of several calls it lets in one after the other. */
+/** Breaks it in another way: it lets several calls in one after the other. */
 export function singleFile(): Middleware {
   const queues = new Map<string, Promise<unknown>>();
   return defineMiddleware({

@@ -11,7 +11,7 @@ export function scribbling(): Middleware {
   });
 }
 
-/** Breaks it in secret: it does not mind being refused what is frozen. */
+/** Breaks it in secret: it ignores the errors about frozen objects. */
 export function scribblingInSecret(): Middleware {
   return defineMiddleware({
     name: 'scribbling-in-secret',
@@ -67,7 +67,7 @@ export function counting(): Middleware {
   });
 }
 
-/** Breaks it in another way: it leaves out a tool, in the list of somebody else where that lets itself be changed. */
+/** Breaks it in another way: it removes a tool from somebody else's list, if that can be changed. */
 export function pilfering(): Middleware {
   return defineMiddleware({
     name: 'pilfering',

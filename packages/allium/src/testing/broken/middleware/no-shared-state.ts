@@ -20,7 +20,7 @@ export function forgetful(): Middleware {
   });
 }
 
-/** Breaks it in another way: it counts the calls of all runs where it means those of one. */
+/** Breaks it in another way: it counts the calls of all runs instead of those of one. */
 export function impatient(): Middleware {
   let calls = 0;
   return defineMiddleware({
@@ -31,7 +31,7 @@ export function impatient(): Middleware {
   });
 }
 
-/** Breaks it in another way: it keeps answers by the last message, whatever was said before it. */
+/** Breaks it in another way: it keeps answers by the last message, regardless of what was said before it. */
 export function shortSighted(): Middleware {
   const answers = new Map<string, ModelResponse>();
   return defineMiddleware({
@@ -47,7 +47,7 @@ export function shortSighted(): Middleware {
   });
 }
 
-/** Breaks it in another way: it counts the calls of a session where it means those of one run. */
+/** Breaks it in another way: it counts the calls of a session instead of those of one run. */
 export function weary(): Middleware {
   const calls = defineState({ name: 'calls', scope: 'session', initial: 0 });
   return defineMiddleware({

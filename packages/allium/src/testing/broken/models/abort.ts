@@ -6,7 +6,7 @@ export function deafModel(): Model {
   return broken({ stream: (request) => soundStream(soundParts(request), new AbortController().signal) });
 }
 
-/** Breaks it in another way: once aborted, it neither goes on nor ends. */
+/** Breaks it in another way: once aborted, it neither continues nor ends. */
 export function frozenModel(): Model {
   return broken({
     async *stream(request, { signal }) {
@@ -18,7 +18,7 @@ export function frozenModel(): Model {
   });
 }
 
-/** Breaks it in another way: it looks at the signal until its answer is under way, and then no more. */
+/** Breaks it in another way: it only looks at the signal until its answer has begun. */
 export function absorbedModel(): Model {
   return broken({
     async *stream(request, { signal }) {

@@ -9,7 +9,7 @@ const call = (id: string, city: string): ModelPart => ({
   arguments: `{"city":"${city}"}`,
 });
 
-/** The parts of a sound answer: calls where there are tools, thinking where it is asked for. */
+/** The parts of a sound answer: calls if there are tools, thinking if it is asked for. */
 export function soundParts({ tools, settings }: ModelRequest): ModelPart[] {
   const thinks = settings.provider?.test?.thinking === true;
   return [
@@ -41,7 +41,7 @@ export function pause(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** A sound model, but for what is replaced. */
+/** A sound model, except for what is replaced. */
 export function broken(replaced: Partial<Model> = {}): Model {
   return {
     provider: 'test',

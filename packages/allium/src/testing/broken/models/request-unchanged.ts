@@ -11,7 +11,7 @@ export function presumptuousModel(): Model {
   });
 }
 
-/** Breaks it in another way: it puts the caller's settings in order where they can be changed, and fails where not. */
+/** Breaks it in another way: it sorts the caller's settings if they can be changed, and fails if not. */
 export function tidyingModel(): Model {
   return broken({
     stream(request, { signal }) {

@@ -1,4 +1,6 @@
-/** Breaks `stream-shape`: what it returns is a stream and a promise, and whoever returns it from an async function loses it. */
+/**
+ * Breaks `stream-shape`: it returns a stream that is also a promise, so an async function that returns it loses it.
+ */
 import type { Model, ModelPart } from '../../../index.js';
 import { broken, soundParts, soundStream } from './delegate.js';
 
@@ -13,7 +15,7 @@ export function promisingModel(): Model {
   });
 }
 
-/** Breaks it in another way: nobody can say what it is called. */
+/** Breaks it in another way: it has no name. */
 export function namelessModel(): Model {
   return broken({ id: '' });
 }

@@ -13,13 +13,13 @@ export function shortModel(): Model {
   return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
 }
 
-/** Breaks it in another way: it fills in zeros, and whoever counts the cost believes them. */
+/** Breaks it in another way: it fills in zeros, and those who count the cost believe them. */
 export function freeModel(): Model {
   const usage = { inputTokens: 0, outputTokens: 0 };
   return brokenParts((parts) => parts.map((part) => (part.type === 'finish' ? { ...part, usage } : part)));
 }
 
-/** Breaks it in another way: each call tells what all calls so far have used. */
+/** Breaks it in another way: each call reports what all calls so far have used. */
 export function summingModel(): Model {
   let calls = 0;
   return brokenParts((parts) => {

@@ -1,4 +1,4 @@
-/** Breaks `valid-parts`: it hands on an event of its provider as it came. */
+/** Breaks `valid-parts`: it passes on an event of its provider as it came. */
 import type { Model, ModelPart } from '../../../index.js';
 import { brokenParts } from './delegate.js';
 

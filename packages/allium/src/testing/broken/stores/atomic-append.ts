@@ -1,4 +1,4 @@
-/** Breaks `atomic-append`: writes a batch entry by entry, so one that cannot be written leaves those before it. */
+/** Breaks `atomic-append`: it writes a batch entry by entry, so one that can't be written leaves those before it. */
 import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 

@@ -19,7 +19,7 @@ export function recountingForkStore(): Store {
   });
 }
 
-/** Breaks it in another way: what was posted to the source is in the inbox of the fork as well. */
+/** Breaks it in another way: items that were posted to the source are in the inbox of the fork as well. */
 export function mailCopyingForkStore(): Store {
   const inner = memoryStore();
   const copied = new Map<string, ReturnType<typeof inner.take>>();

@@ -9,7 +9,7 @@ export function zeroBasedStore(): Store {
   });
 }
 
-/** Breaks it in another way: a session is there as soon as somebody appends to it, be it nothing. */
+/** Breaks it in another way: a session exists as soon as somebody appends to it, even nothing. */
 export function eagerStore(): Store {
   const inner = memoryStore();
   const empty = new Set<string>();

@@ -1,4 +1,4 @@
-/** Breaks `inbox-cursor`: what was taken is gone, even when the runner dies before it is in the journal. */
+/** Breaks `inbox-cursor`: taken items are gone, even if the runner dies before they are in the journal. */
 import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 

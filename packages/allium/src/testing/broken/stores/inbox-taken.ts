@@ -1,4 +1,4 @@
-/** Breaks `inbox-taken`: what an entry took over stays in the inbox, for whoever reads the disk. */
+/** Breaks `inbox-taken`: items that an entry took stay in the inbox, where anybody who reads the disk finds them. */
 import { type Entry, memoryStore, type NewEntry, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 

@@ -1,4 +1,4 @@
-/** Breaks `list-time`: pays no heed to `since`. */
+/** Breaks `list-time`: it ignores `since`. */
 import { memoryStore, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 

@@ -1,4 +1,4 @@
-/** Breaks `no-sharing`: keeps and hands out the very objects it was given, unfrozen. */
+/** Breaks `no-sharing`: it keeps and returns the very objects it was given, unfrozen. */
 import { type Entry, memoryStore, type NewEntry, type Store } from '../../../index.js';
 import { broken } from './delegate.js';
 

@@ -7,7 +7,7 @@ export function disorderlyStore(): Store {
   return broken(inner, {
     read(id, from) {
       const entries = inner.read(id, from);
-      // Six entries and more, as a store has it that fetches pages at once and joins them as they arrive.
+      // Six entries or more, like a store that fetches pages at once and joins them as they arrive.
       if (entries.length < 6 || entries.length > 100) return entries;
       const turned = [...entries.slice(3), ...entries.slice(0, 3)];
       return turned.map((entry, i) => ({ ...entry, seq: entries[i]!.seq }));

@@ -1,4 +1,4 @@
-/** Breaks `two-handles`: a handle asks for the head once and then believes itself. */
+/** Breaks `two-handles`: a handle asks for the head once and then relies on its own count. */
 
 import { memoryStore, type Store, sessionConflict } from '../../../index.js';
 import type { SyncStore } from '../../../kit/stores.js';

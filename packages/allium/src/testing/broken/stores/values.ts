@@ -16,7 +16,7 @@ function withoutNull(value: unknown): unknown {
   return Object.fromEntries(kept.map(([key, item]) => [key, withoutNull(item)]));
 }
 
-/** Breaks it in another way: it has columns for the fields it was made for, and none for those that came later. */
+/** Breaks it in another way: it has columns for the fields it was made for, and none for later ones. */
 export function columnsStore(): Store {
   return rewriting((entry) => {
     if (entry.type !== 'run_start') return entry;
@@ -25,7 +25,7 @@ export function columnsStore(): Store {
   });
 }
 
-/** Likewise with what is posted. */
+/** Likewise for items of the inbox. */
 export function inboxColumnsStore(): Store {
   const inner = memoryStore();
   return broken(inner, {
