@@ -31,13 +31,13 @@ export interface AiSdkTool {
 }
 
 export interface FromAiSdkToolsOptions {
-  /** The version of `ai` that the tools are written for: 5 hands the output alone to `toModelOutput`. @default 6 */
+  /** The version of `ai` that the tools are written for: 5 passes only the output to `toModelOutput`. @default 6 */
   readonly version?: 5 | 6 | 7;
 }
 
 /**
- * A middleware that brings tools of the AI SDK. Tools that need approval ask before they run, results that are generators
- * show what they yield and end with the last of it, and `toModelOutput` says what the model reads.
+ * A middleware that brings tools of the AI SDK. Tools that need approval ask before they run, generators show what
+ * they yield and end with the last value, and `toModelOutput` decides what the model reads.
  *
  * @example
  * const agent = new Agent({ model, middleware: [fromAiSdkTools({ weather, search })] });
@@ -71,7 +71,7 @@ function asTool(name: string, given: AiSdkTool, version: number): Tool {
   const fail = (what: string, value: unknown) => invalidOption(`tools.${name}`, what, value);
   if (typeof given !== 'object' || given === null) throw fail('a tool of the AI SDK', given);
   const { execute, description = '', toModelOutput } = given;
-  // Version 5 hands over the output alone. A tool does not say which version it is for.
+  // Version 5 passes only the output. A tool doesn't say which version it is for.
   const told =
     toModelOutput && version === 5
       ? ({ output }: { readonly output: unknown }) => toModelOutput.call(given, output)
@@ -94,7 +94,7 @@ function optionsOf(ctx: ToolContext): Loose {
   return {
     toolCallId: ctx.toolCall.id,
     abortSignal: ctx.signal,
-    // Made when a tool asks for it: few do.
+    // Made on demand: few tools ask for it.
     get messages() {
       return toPrompt('', ctx.history, { version: 'v3', provider: '', keys: new Set() });
     },
@@ -119,7 +119,7 @@ function inputOf(schema: unknown, fail: (what: string, value: unknown) => Error)
       vendor: 'ai-sdk',
       jsonSchema: { input: () => ({ ...jsonSchema }) },
       async validate(value) {
-        // Without one the AI SDK takes everything, too.
+        // Without one, the AI SDK accepts everything, too.
         if (typeof validate !== 'function') return { value: value as Loose };
         const checked = (await validate(value)) as Checked;
         return checked.success ? { value: checked.value } : { issues: [{ message: checked.error.message }] };

@@ -1,4 +1,4 @@
-/** A request as the options of a call of an AI SDK model. */
+/** A request as the options of a call to an AI SDK model. */
 import type { JsonSchema, Metadata, ModelRequest, ModelSettings, ToolSpec } from 'allium';
 import { systemBlocksOf } from 'allium/kit';
 import type { Loose } from './language-model.js';
@@ -7,7 +7,7 @@ import { optionsFor, providerOptionsOf } from './provider-options.js';
 
 export interface CallOptions extends PromptOptions {
   readonly providerTools: ReadonlyMap<string, { readonly id: string; readonly args: unknown }>;
-  /** Goes into the options of every call, below what the request says. */
+  /** Goes into the options of every call; the request wins. */
   readonly callOptions: Loose;
 }
 
@@ -35,7 +35,7 @@ export function toCallOptions(
   };
 }
 
-/** Those for all calls belong to the whole prompt, and so to its last block. */
+/** Options for all calls belong to the whole prompt, and so to its last block. */
 function blocksOf(systemPrompt: string, settings: ModelSettings, options: CallOptions) {
   if (!settings.systemBlocks) return undefined;
   const usual = options.systemOptions ? { provider: options.systemOptions as Metadata } : undefined;
@@ -46,7 +46,7 @@ function blocksOf(systemPrompt: string, settings: ModelSettings, options: CallOp
   });
 }
 
-/** Those of the request on top of those for all calls. */
+/** The options of the request on top of those for all calls. */
 function systemOptions({ systemMetadata }: ModelSettings, options: CallOptions): unknown {
   const own = optionsFor(providerOptionsOf(systemMetadata), options.keys);
   const usual = optionsFor(options.systemOptions, options.keys);
@@ -69,7 +69,7 @@ function plainSettings({ maxOutputTokens, temperature, topP, stopSequences, seed
   };
 }
 
-/** Where a provider defines a tool that is ours to run under the same name, its definition is shown. */
+/** If a provider defines a tool that we run under the same name, its definition is shown. */
 function toolsOf(tools: readonly ToolSpec[], { version, providerTools }: CallOptions): Loose[] {
   const offered: Loose[] = [];
   for (const { name, description, inputSchema } of tools) {

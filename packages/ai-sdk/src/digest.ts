@@ -1,4 +1,4 @@
-/** Tells whether a part still is what the provider made. */
+/** Checks whether a part is still what the provider made. */
 
 /**
  * 53 bits of the text, cyrb53. Metadata of an answer may be a signature over the text or the name of a copy that
@@ -19,7 +19,7 @@ export function digestOf(text: string): string {
 
 const verdicts = new WeakMap<object, boolean>();
 
-/** Is this the text the digest was made of? Parts in a history are frozen, so each is looked at once. */
+/** Is this the text the digest was made from? Parts in a history are frozen, so each is checked once. */
 export function isUntouched(part: object, text: string, digest: unknown): boolean {
   if (typeof digest !== 'string') return true;
   const known = verdicts.get(part);

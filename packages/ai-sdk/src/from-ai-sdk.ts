@@ -23,9 +23,9 @@ export interface FromAiSdkOptions {
   readonly providerTools?: Readonly<Record<string, AiSdkProviderTool>>;
   /** Options of the system prompt by provider, such as a cache marker. */
   readonly systemOptions?: ProviderOptions;
-  /** Further options of every call: `headers`, `topK`, `reasoning` (v4), `providerOptions`. The request wins. */
+  /** More options for every call: `headers`, `topK`, `reasoning` (v4), `providerOptions`. The request wins. */
   readonly callOptions?: Loose;
-  /** Further names of providers whose options this model may see, for gateways that hand them on. */
+  /** More names of providers whose options this model may see, for gateways that pass them on. */
   readonly optionKeys?: readonly string[];
   /** Takes an answer that ends without a finish reason as complete, for servers that never send one. @default false */
   readonly acceptUnfinished?: boolean;
@@ -33,7 +33,7 @@ export interface FromAiSdkOptions {
   readonly jsonMode?: boolean;
 }
 
-/** The names of the options, for what takes them together with its own. */
+/** The names of the options, for those who take them together with their own. */
 export const FROM_AI_SDK_OPTIONS = [
   'provider',
   'id',
@@ -99,7 +99,7 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
   );
 }
 
-/** Models of servers that speak like OpenAI's say it; the others are taken to have one. */
+/** Models of servers that speak like OpenAI's say so; the others are assumed to have one. */
 function saysJsonMode(model: AiSdkLanguageModel): boolean | undefined {
   const { supportsStructuredOutputs: supports } = model as { supportsStructuredOutputs?: unknown };
   return supports === false ? false : undefined;

@@ -1,4 +1,4 @@
-/** A prompt of the AI SDK as our messages, and back: what nobody changed goes on as it was. */
+/** A prompt of the AI SDK as our messages, and back: what nobody changed stays as it was. */
 
 import type { AssistantContent, Message, Metadata, ModelRequest, ToolContent, UserContent } from 'allium';
 import { isObject, type Loose } from './language-model.js';
@@ -7,11 +7,13 @@ import { type PromptMessage, type PromptOptions, type PromptPart, toPrompt } fro
 export interface ReadPrompt {
   readonly systemPrompt: string;
   readonly messages: readonly Message[];
-  /** The prompt for a request that was made of this one. */
+  /** The prompt for a request that was made from this one. */
   write(request: Pick<ModelRequest, 'systemPrompt' | 'messages'>, options: PromptOptions): PromptMessage[];
 }
 
-/** What a message was made of: a message of the prompt, or a part of one that holds the results of several calls. */
+/**
+ * What a message was made from: a message of the prompt, or a part of one that holds the results of several calls.
+ */
 interface Origin {
   readonly message: Message;
   readonly original: PromptMessage | PromptPart;

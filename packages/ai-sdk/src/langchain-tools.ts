@@ -44,7 +44,7 @@ function inputOf(schema: unknown, option: string): StandardSchema<Loose> {
   if (isStandardSchema(schema) && schema['~standard'].jsonSchema) return schema as StandardSchema<Loose>;
   if (isStandardSchema(schema) || !isObject(schema) || schema.type !== 'object')
     throw invalidOption(option, 'a schema of zod 4 or a JSON Schema of an object', schema);
-  // LangChain hands what fits no JSON Schema on as well: the tool itself checks it.
+  // LangChain also passes on values that don't fit the JSON Schema: the tool itself checks them.
   return {
     '~standard': {
       version: 1,

@@ -17,7 +17,7 @@ export interface ResolveModelOptions extends FromAiSdkOptions {
 }
 
 /**
- * Makes a model for what follows the scheme in a name.
+ * Makes a model from what follows the scheme in a name.
  *
  * Contract: it is called by `resolveModel`, once per call of it, and may throw at once (a key is missing). It returns
  * a model, or a function that loads one. That function is called at the first request and awaited; if it rejects,
@@ -28,15 +28,18 @@ export type ModelScheme = (
   options: ResolveModelOptions,
 ) => Model | AiSdkLanguageModel | (() => Promise<Model | AiSdkLanguageModel>);
 
-/** They are names of `allium/registry` as well, which asks this package for them; whoever registers one there wins. */
+/**
+ * They are names of `allium/registry` as well, which asks this package for them; a name that is registered there
+ * wins.
+ */
 const BUILT_IN: ReadonlyMap<string, ModelScheme> = new Map(BUILT_IN_SCHEMES);
 
 const OPTIONS = [...FROM_AI_SDK_OPTIONS, 'apiKey', 'baseUrl', 'headers', 'fetch'];
 
 /**
- * Lets `resolveModel` understand names that begin with `scheme/`. It is `registerModel` of `allium/registry` for what
- * makes language models of the AI SDK: config files know the name from then on, too. A scheme that is known already is
- * replaced. Returns a function that puts things back.
+ * Lets `resolveModel` understand names that begin with `scheme/`. It is `registerModel` of `allium/registry` for
+ * functions that make language models of the AI SDK: config files know the name from then on, too. Replaces a scheme
+ * that is known already. Returns a function that undoes this.
  *
  * @example
  * registerModelScheme('ollama', (id) =>
@@ -53,9 +56,9 @@ export function registerModelScheme(scheme: string, make: ModelScheme): () => vo
 }
 
 /**
- * The model of that name. The provider package is loaded at the first request; a missing key or address is
- * reported at once, a missing package then. Names that others registered with `allium/registry` are understood as well;
- * where their factory is async, the model is called what the name or `options` say, and its price is the one in `options`.
+ * The model of that name. The provider package is loaded at the first request; a missing key or address is reported
+ * at once, a missing package then. Names that others registered with `allium/registry` are understood as well. If
+ * their factory is async, the model has the name and price in `options`, or the name it was asked for.
  *
  * @example
  * new Agent({ model: resolveModel('anthropic/claude-sonnet-4-5') });
@@ -77,7 +80,7 @@ export function resolveModel(name: string, options: ResolveModelOptions = {}): M
   const made = entry.factory(options as never, context);
   if ('stream' in made) return made;
   const loading = Promise.resolve(made);
-  loading.catch(() => {}); // The first request tells.
+  loading.catch(() => {}); // The first request reports it.
   return lazyModel(scheme ?? name, id ?? name, () => loading, options);
 }
 

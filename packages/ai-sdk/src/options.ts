@@ -1,8 +1,8 @@
-/** Checks of what callers hand in. */
+/** Checks of what callers pass in. */
 import { AlliumError } from 'allium';
 import { isObject, type Loose } from './language-model.js';
 
-/** Complains about a value in the words all of Allium uses. */
+/** An error about a value, in the words all of Allium uses. */
 export function invalid(option: string, expected: string, value: unknown): AlliumError {
   const shown = typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value));
   return new AlliumError(
@@ -28,7 +28,7 @@ export function checkOptions(what: string, options: unknown, allowed: readonly s
   checkTypes(options);
 }
 
-/** What the options are that are known by name; who takes further ones judges those. */
+/** Checks the options that are known by name; those who take others check those. */
 export function checkTypes(options: Loose): void {
   for (const [option, [expected, fits]] of Object.entries(TYPES)) {
     const value = options[option];
@@ -44,7 +44,7 @@ export function checkTypes(options: Loose): void {
   if (options.price !== undefined) checkPrice(options.price as Loose);
 }
 
-/** What each has to be, in words, and whether a value is that. */
+/** What each has to be, in words, and a check. */
 const TYPES: Readonly<Record<string, readonly [expected: string, fits: (value: unknown) => boolean]>> = {
   provider: ['non-empty text', (value) => isText(value) && value !== ''],
   id: ['non-empty text', (value) => isText(value) && value !== ''],

@@ -1,4 +1,4 @@
-/** The parts of an AI SDK stream as ours. One mapper per stream. */
+/** Turns the parts of an AI SDK stream into ours. One mapper per stream. */
 import type { Metadata, ModelPart } from 'allium';
 import { digestOf } from './digest.js';
 import { isObject, jsonCopy, type Loose } from './language-model.js';
@@ -18,13 +18,13 @@ interface OpenBlock {
 /** A call whose arguments stream. */
 interface OpenCall {
   readonly name: string;
-  /** Its pieces are handed on as they come; otherwise it waits until it is whole. */
+  /** Its pieces are passed on as they come; otherwise it waits until it is complete. */
   readonly live: boolean;
   arguments: string;
   provider: ProviderOptions | undefined;
 }
 
-/** What a call of the message was told to bring along, known only after it had begun. In the order of the calls. */
+/** Metadata of calls that was known only after they had begun. In the order of the calls. */
 export interface CallMetadata {
   readonly id: string;
   readonly provider: ProviderOptions;
@@ -35,10 +35,10 @@ export interface CallMetadata {
 export interface AiSdkMetadata {
   readonly warnings?: readonly unknown[];
   readonly reasoningTokens?: number;
-  /** In the provider's own word. */
+  /** In the provider's own words. */
   readonly finishReason?: string;
   readonly response?: { readonly id?: string; readonly modelId?: string; readonly timestamp?: string };
-  /** What the provider told about the answer as a whole. */
+  /** What the provider reported about the answer as a whole. */
   readonly providerMetadata?: ProviderOptions;
   readonly calls?: readonly (CallMetadata | null)[];
   /** How many blocks of thinking came with metadata. */
@@ -57,7 +57,7 @@ export class PartMapper {
   /** The stream has come to its end. */
   finished = false;
   private readonly blocks = new Map<string, OpenBlock>();
-  /** Blocks that have ended. That matters only when another one begins, so it is told then. */
+  /** Blocks that have ended. That only matters when another one begins, so it is reported then. */
   private readonly ended: OpenBlock[] = [];
   private readonly calls = new Map<string, OpenCall>();
   private readonly late: (CallMetadata | null)[] = [];
@@ -72,7 +72,7 @@ export class PartMapper {
     private readonly emit: Emit,
   ) {}
 
-  /** Takes a part and emits what it comes to. What a provider reports as an error is thrown, as it is. */
+  /** Takes a part and emits the corresponding ones. What a provider reports as an error is thrown, as it is. */
   take(part: unknown): void {
     if (!isObject(part)) return;
     switch (part.type) {
@@ -145,7 +145,7 @@ export class PartMapper {
 
   private open(type: OpenBlock['type'], part: Loose): void {
     const id = String(part.id);
-    // An id may be used again, for another block.
+    // An id may be reused for another block.
     if (this.blocks.has(type + id)) this.close(type, id);
     this.note(this.begin(type, id), part);
   }
@@ -167,7 +167,7 @@ export class PartMapper {
       this.emit({ type: 'provider', kind: 'citation', value: jsonCopy(citation) });
   }
 
-  /** Metadata of a block goes out when all of it is known. */
+  /** Metadata of a block is emitted when all of it is known. */
   private close(type: OpenBlock['type'], id: string): void {
     const block = this.blocks.get(type + id);
     this.blocks.delete(type + id);
@@ -192,7 +192,7 @@ export class PartMapper {
 
   private openCall(part: Loose): void {
     const [id, name] = [String(part.id), String(part.toolName)];
-    // What the provider runs itself is no call of ours, and plain text is no JSON: both wait until they are whole.
+    // A call that the provider runs itself isn't ours, and plain text isn't JSON: both wait until they are complete.
     const live =
       this.options.tools.has(name) && part.providerExecuted !== true && part.inputEncoding !== 'text';
     const provider = mergeOptions(undefined, part.providerMetadata);
@@ -225,7 +225,7 @@ export class PartMapper {
       this.emit({ type: 'tool-call', id, name, arguments: input, ...(metadata && { metadata }) });
       return;
     }
-    // Some provider packages tidy up what the model wrote; what streamed is what it wrote.
+    // Some provider packages tidy up what the model wrote; what streamed is the original.
     const rest = input.startsWith(open.arguments) ? input.slice(open.arguments.length) : '';
     if (rest !== '') this.emit({ type: 'tool-call-delta', id, arguments: rest });
     this.late.push(provider ? { id, provider, digest: digestOf(open.arguments + rest) } : null);
@@ -263,7 +263,7 @@ export class PartMapper {
     }
     const { usage, reasoningTokens } = usageOf(given, providerMetadata);
     const { reason, raw, cut } = finishOf(finishReason, usage.outputTokens);
-    // Without a `finish` part of ours the answer counts as cut off, and can be tried again.
+    // Without our `finish` part the answer counts as cut off, and can be tried again.
     if ((cut || this.early) && !this.options.acceptUnfinished) return;
     const provider = mergeOptions(undefined, providerMetadata);
     const aiSdk: AiSdkMetadata = {
@@ -280,13 +280,13 @@ export class PartMapper {
   }
 }
 
-/** Some packages report an answer without a finish reason as an error, which only its words tell from others. */
+/** Some packages report an answer without a finish reason as an error, which only its message shows. */
 function endedEarly(error: unknown): boolean {
   if (!isObject(error) || error.name !== 'AI_InvalidResponseDataError') return false;
   return /without a finish reason/.test(String(error.message));
 }
 
-/** Input is JSON text by the specification; some fakes and packages hand over the value. */
+/** Input is JSON text by the specification; some fakes and packages pass the value. */
 function textOf(input: unknown): string {
   return typeof input === 'string' ? input : (JSON.stringify(input) ?? '');
 }

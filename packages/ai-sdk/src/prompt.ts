@@ -36,19 +36,19 @@ type Spoken = PromptMessage & { content: PromptPart[] };
 
 export interface PromptOptions {
   readonly version: SpecVersion;
-  /** As in `message.model`, before the slash: who may see what it told itself. */
+  /** As in `message.model`, before the slash: who may see its own metadata again. */
   readonly provider: string;
-  /** The names its options go by. */
+  /** The names under which it finds its options. */
   readonly keys: ReadonlySet<string>;
   /** Options of the system message, such as a cache marker. */
   readonly systemOptions?: unknown;
-  /** The system prompt block by block, where it has several. */
+  /** The system prompt block by block, if it has several. */
   readonly systemBlocks?: readonly SystemBlock[] | undefined;
-  /** What messages were made into for this model: those of a history are frozen, so each is converted once. */
+  /** The converted messages for this model: those of a history are frozen, so each is converted once. */
   readonly made?: WeakMap<Message, unknown>;
 }
 
-/** The prompt for one model. What another provider told about its answers, and what it thought, stays out. */
+/** The prompt for one model, without what another provider reported about its answers, and without its thinking. */
 export function toPrompt(
   systemPrompt: string,
   messages: readonly Message[],
@@ -67,7 +67,7 @@ export function toPrompt(
   let results: PromptPart[] | undefined;
   for (const message of messages) {
     if (message.role === 'tool') {
-      // Results of one turn belong into one message.
+      // Results of one turn belong in one message.
       if (!results) {
         results = [];
         prompt.push({ role: 'tool', content: results });
@@ -79,7 +79,7 @@ export function toPrompt(
       message.role === 'user' ? once(message, options, user) : once(message, options, assistant);
     if (content.length === 0) continue;
     results = undefined;
-    // Lists of its own: what wraps a language model may add to its prompt.
+    // Its own lists: a wrapper of a language model may add to its prompt.
     const parts = [...content];
     prompt.push(providerOptions ? { role, content: parts, providerOptions } : { role, content: parts });
   }
@@ -126,9 +126,9 @@ interface Origin {
   readonly options: PromptOptions;
   /** Another provider wrote it. */
   readonly foreign: boolean;
-  /** The names that provider's options go by, which are not sent. */
+  /** The names under which that provider finds its options, which are not sent. */
   readonly without: ReadonlySet<string> | undefined;
-  /** Some of its thinking is gone, so what refers to it cannot be sent either. */
+  /** Some of its thinking is gone, so what refers to it can't be sent either. */
   readonly torn: boolean;
 }
 
@@ -151,7 +151,7 @@ function assistant(given: AssistantMessage, options: PromptOptions): Spoken {
   return message('assistant', parts, given.metadata, options);
 }
 
-/** What a call brought along after it had begun: by its id, or by its place where the id was made anew. */
+/** Metadata that came after a call had begun: by its id, or by its place if the id is new. */
 function lateOf(
   aiSdk: AiSdkMetadata | undefined,
   call: ToolCall,
@@ -187,12 +187,12 @@ function assistantPart(
   }
 }
 
-/** Only its own provider can make something of thinking, and only while it is as it was. */
+/** Only its own provider understands thinking, and only if it is unchanged. */
 function thinking(part: ThinkingContent, origin: Origin): PromptPart | undefined {
   if (origin.foreign || !untouched(part)) return undefined;
   const { signature, metadata } = part;
   if (metadata?.seal !== undefined && signature === undefined) return undefined;
-  // Written by hand, or by another adapter: for the first name of the provider.
+  // Written by hand, or by another adapter: use the first name of the provider.
   const seal = metadata?.seal ?? [origin.options.provider, part.redacted ? 'redactedData' : 'signature'];
   const own = putSeal(optionsOf(metadata, origin), seal, signature);
   if (part.text === '' && !own) return undefined;
@@ -214,7 +214,7 @@ function callIdOf(id: string): string {
   return PLAIN_ID.test(id) ? id : `${id.replace(/[^\w-]/g, '_').slice(-48)}_${digestOf(id)}`;
 }
 
-/** Tools the provider ran and what came of them. Sources and the like are for the reader, not for the model. */
+/** Tools the provider ran, and their results. Sources and the like are for the reader, not for the model. */
 function providerPart({ kind, value, metadata }: ProviderContent, origin: Origin): PromptPart | undefined {
   if (!isObject(value)) return undefined;
   const own = optionsOf(metadata, origin);
@@ -252,7 +252,7 @@ function untouched(part: AssistantContent): boolean {
   return true;
 }
 
-/** The metadata of a part that its own provider may see again, and markers for it that others have set. */
+/** The metadata of a part that its own provider may see again, and markers that others have set for it. */
 function optionsOf(
   metadata: Metadata | undefined,
   { options, without, torn }: Origin,
@@ -282,7 +282,10 @@ function outputOf(content: readonly ToolContent[], isError: boolean, version: Sp
 
 const FAILED = 'The call failed:';
 
-/** Only text has a kind for errors; all else says it in words. In its own text: Google's package answers once per text. */
+/**
+ * Only text has a kind for errors; everything else says it in words. In a separate text: Google's package answers
+ * once per text.
+ */
 function asFailure(content: readonly ToolContent[]): readonly ToolContent[] {
   const at = content.findIndex((part) => part.type === 'text');
   if (at === -1) return [{ type: 'text', text: FAILED }, ...content];
@@ -325,11 +328,13 @@ function located(data: string): { readonly url?: string; readonly base64?: strin
   return ADDRESS.test(data) ? { url: data } : { base64: data };
 }
 
-/** Providers want an object. What a model wrote that is none was answered with an error, and is shown as it was. */
+/**
+ * Providers want an object. If a model wrote something else, it was answered with an error, and is shown as it was.
+ */
 function inputOf(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text || '{}');
-    // Old histories may hold what is too deep to be written again: that is sent as text.
+    // Old histories may hold values that are nested too deep to be written again: those are sent as text.
     if (text.length > 1000) JSON.stringify(value);
     return isObject(value) && !Array.isArray(value) ? value : { arguments: value };
   } catch {

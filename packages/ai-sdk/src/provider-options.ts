@@ -5,7 +5,7 @@ import { isObject, jsonCopy, type Loose } from './language-model.js';
 /** Options or metadata by provider: `{ anthropic: { cacheControl: { type: 'ephemeral' } } }`. */
 export type ProviderOptions = Readonly<Record<string, Loose>>;
 
-/** Packages that read the options of another one as well. */
+/** Packages that also read the options of another one. */
 const ALSO: Readonly<Record<string, readonly string[]>> = {
   azure: ['openai'],
   'amazon-bedrock': ['bedrock'],
@@ -13,7 +13,7 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
   vertex: ['google', 'googleVertex'],
 };
 
-/** Written for whatever speaks that wire, under any name. */
+/** For anything that speaks that protocol, under any name. */
 const FOR_COMPATIBLE = 'openaiCompatible';
 
 /**
@@ -47,7 +47,7 @@ export function optionsFor(
   return kept;
 }
 
-/** What a provider tells about a part, on top of what it told before. */
+/** What a provider reports about a part, on top of what it reported before. */
 export function mergeOptions(
   before: ProviderOptions | undefined,
   more: unknown,

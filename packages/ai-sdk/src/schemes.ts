@@ -1,4 +1,4 @@
-/** The schemes that are known from the start. Their packages are loaded when they are needed. */
+/** The built-in schemes. Their packages are loaded on demand. */
 import { AlliumError } from 'allium';
 import type { AiSdkLanguageModel } from './language-model.js';
 import type { ModelScheme, ResolveModelOptions } from './model-strings.js';
@@ -80,7 +80,7 @@ function common({ headers, fetch }: ResolveModelOptions): object {
   return { ...(headers && { headers }), ...(fetch && { fetch }) };
 }
 
-/** Loads a package, or says how to install it. What else a package fails with is its own affair. */
+/** Loads a package, or says how to install it. Any other failure is the package's own. */
 export async function installed<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
     return await load();

@@ -1,4 +1,4 @@
-/** The seal of a provider on what its model thought: which member of its metadata it is. */
+/** The provider's seal on its model's thinking: which member of the metadata it is. */
 import { isObject } from './language-model.js';
 import type { ProviderOptions } from './provider-options.js';
 
@@ -14,8 +14,8 @@ export interface Sealed {
 }
 
 /**
- * Takes the seal out of the metadata. It becomes the `signature` of the thinking, which whoever rewrites thinking
- * removes, so there must not be a second copy.
+ * Takes the seal out of the metadata. It becomes the `signature` of the thinking, which is removed when somebody
+ * rewrites the thinking, so there must not be a second copy.
  */
 export function takeSeal(metadata: ProviderOptions): Sealed | undefined {
   for (const [key, value] of Object.entries(metadata)) {

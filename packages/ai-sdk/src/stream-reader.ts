@@ -1,4 +1,4 @@
-/** Reads an AI SDK stream, part by part, as fast as it is asked and no faster. */
+/** Reads an AI SDK stream part by part, no faster than it is asked. */
 import type { ModelPart } from 'allium';
 import type { AiSdkReader, AiSdkStream } from './language-model.js';
 import { type MapperOptions, PartMapper } from './part-mapper.js';
@@ -50,7 +50,7 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
     });
   }
 
-  /** Nobody wants the rest: the connection is closed. */
+  /** Nobody wants the rest: closes the connection. */
   return(): Promise<Step> {
     this.release();
     this.ready.length = this.next_ = 0;
@@ -135,7 +135,7 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
     this.cancel();
   }
 
-  /** What a stream says to being cancelled interests nobody. */
+  /** Nobody cares how a stream reacts to being cancelled. */
   private cancel(): void {
     this.reader?.cancel(this.signal.reason).catch(ignore);
   }

@@ -1,4 +1,4 @@
-/** The model-seam middleware of a stack inside the AI SDK: for `generateText`, `streamText` and `wrapLanguageModel`. */
+/** Middleware of the model seam inside the AI SDK: for `generateText`, `streamText` and `wrapLanguageModel`. */
 
 import {
   Agent,
@@ -35,11 +35,12 @@ import { contentPart, ending, responseOf, toContent, warningsOf, withMetadata } 
 import { streamOrGenerate } from './unstreamed.js';
 
 export interface ToAiSdkOptions {
-  /** For whom: what `cache`, `rateLimit` and `budget` tell tenants apart by. @default none */
+  /** The tenant, which `cache`, `rateLimit` and `budget` keep apart. @default none */
   readonly tenant?: string;
   /**
-   * What a stream does when an answer that was shown in part is taken back, by a retry for example. The AI SDK has no word
-   * for that. `error` ends the stream with an error; `hold` shows answers only when they are whole. @default 'error'
+   * What a stream does if an answer that was partly shown is taken back, for example by a retry. The AI SDK can't
+   * express that. `error` ends the stream with an error; `hold` shows answers only when they are complete. @default
+   * 'error'
    */
   readonly onReset?: 'error' | 'hold';
 }
@@ -55,7 +56,7 @@ export interface AiSdkMiddleware {
   wrapStream(call: Any): Promise<Any>;
 }
 
-/** Hooks that speak of what happens outside a model call, where the AI SDK is. */
+/** Hooks about things outside a model call, which the AI SDK does itself. */
 const OUTSIDE: Partial<Record<keyof Middleware, string>> = {
   tools: 'give its tools to generateText() or streamText()',
   wrapRun: 'use wrapModel, which surrounds each call',
@@ -72,7 +73,8 @@ const OUTSIDE: Partial<Record<keyof Middleware, string>> = {
 };
 
 /**
- * A language model of the AI SDK with a stack of middleware around it. Guards judge generated and streamed answers alike.
+ * A language model of the AI SDK with a stack of middleware around it. Guards judge generated and streamed answers
+ * alike.
  *
  * @example
  * const model = toAiSdk(openai('gpt-5'), [retry(), cache()]);
@@ -122,14 +124,14 @@ export function asLanguageModelMiddleware(
     },
     async wrapStream(call: Call) {
       const parts = partsOf(begin(call, stream), specVersionOf(call.model), onReset);
-      // The AI SDK tries a call again when it fails before it has begun, so wait until something came.
+      // The AI SDK repeats a call that fails before it has begun, so wait until something came.
       const first = await parts.next();
       return { stream: streamOf(first, parts) };
     },
   };
 }
 
-/** What cannot work inside a model call is said now. */
+/** Reports now what can't work inside a model call. */
 function checkFits(middleware: Middleware): void {
   const name = middleware.name ?? 'unnamed';
   const fail = (what: string, remedy: string) =>
@@ -219,7 +221,7 @@ function adapterOf(
   };
 }
 
-/** Tools of the request, in the words of the call where it had them. What the provider defines stays. */
+/** Tools of the request, in the form the call had them. Those that the provider defines stay. */
 function toolsFor({ tools }: ModelRequest, given: readonly Loose[]): Loose[] {
   const functions = new Map(given.filter(({ type }) => type === 'function').map((tool) => [tool.name, tool]));
   return [
@@ -269,7 +271,7 @@ function changed(before: ModelSettings, after: ModelSettings): Loose {
   return { ...Object.fromEntries(plain), ...(!same && toolChoice !== undefined && { toolChoice: choice }) };
 }
 
-/** Never run here, so its arguments are the AI SDK's to check. */
+/** Never run here, so the AI SDK checks its arguments. */
 function asTool({ name, description, inputSchema }: Loose): Tool {
   return {
     name: String(name),
@@ -297,19 +299,22 @@ function anything(schema: JsonSchema): StandardSchema {
 async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
   const result = await run.result.catch(rethrow);
   const answer = result.messages.findLast((message) => message.role === 'assistant');
-  // The stop of our own comes with calls; any other is somebody's refusal.
+  // Our own stop comes with calls; any other is a refusal.
   const own = result.stop?.by === toolsStayOutside.name;
   if (answer && (result.status === 'done' || own)) return answer as AssistantMessage;
   const { reason = result.status, message = 'The call was stopped.', by } = result.stop ?? {};
   throw new AlliumError('MODEL_CALL_STOPPED', message, { data: { reason, by } });
 }
 
-/** Errors of the provider come through as the same object: the AI SDK knows which of them to try again. */
+/** Errors of the provider pass through as the same object: the AI SDK knows which of them to retry. */
 function rethrow(error: unknown): never {
   throw error instanceof RunError && error.code === 'MODEL_ERROR' ? (error.cause ?? error) : error;
 }
 
-/** The parts of a stream of the AI SDK. Blocks end when the answer is whole: only then is known what the provider says of them. */
+/**
+ * The parts of a stream of the AI SDK. Blocks end when the answer is complete: only then is the provider's metadata
+ * known.
+ */
 async function* partsOf(
   run: RunStream,
   version: SpecVersion,
@@ -336,7 +341,7 @@ async function* partsOf(
       yield* parts;
     }
   } catch (error) {
-    // What the run failed with is told by its result.
+    // The result reports why the run failed.
     if (error instanceof AlliumError && error.code === 'ANSWER_TAKEN_BACK') throw error;
   }
   const answer = await lastAnswer(run);
@@ -362,7 +367,7 @@ function* live(event: AgentEvent, open: Map<number, 'text' | 'reasoning'>): Gene
   yield { type: `${kind}-delta`, id: String(block), delta: text };
 }
 
-/** What is left to tell of a part: its end where it was shown already, all of it otherwise. */
+/** The rest of a part: its end if it was shown already, otherwise all of it. */
 function* whole(
   block: number,
   part: AssistantMessage['content'][number],

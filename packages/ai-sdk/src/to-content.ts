@@ -1,4 +1,4 @@
-/** An answer of ours in the words of the AI SDK. */
+/** Our answers in the format of the AI SDK. */
 
 import type { AssistantContent, ModelResponse, Usage } from 'allium';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';

@@ -1,10 +1,10 @@
-/** Asks models that cannot stream: their whole answer, told as a stream. */
+/** Asks models that can't stream: their whole answer, as a stream. */
 import { type AiSdkLanguageModel, type AiSdkStream, isObject, type Loose } from './language-model.js';
 
 /** A model of the AI SDK has both, though types of ours only ask for `doStream`. */
 type Generating = AiSdkLanguageModel & { doGenerate?(options: object): PromiseLike<Loose> };
 
-/** Streams, or where the model cannot and the caller wants the whole answer anyway, generates. */
+/** Streams; or generates, if the model can't stream and the caller wants the whole answer anyway. */
 export async function streamOrGenerate(
   model: Generating,
   call: object,
@@ -17,7 +17,7 @@ export async function streamOrGenerate(
   }
 }
 
-/** What providers throw, and what mocks of `ai/test` throw that were only given `doGenerate`. */
+/** What providers throw, and mocks of `ai/test` that only have `doGenerate`. */
 function cannotStream(error: unknown): boolean {
   const { name, message } = (isObject(error) ? error : {}) as { name?: unknown; message?: unknown };
   return name === 'AI_UnsupportedFunctionalityError' || message === 'Not implemented';

@@ -9,7 +9,7 @@ export interface Counted {
 }
 
 /**
- * Ours counts cached input apart from `inputTokens`, because it has a price of its own. From v3 on models say so
+ * We count cached input separately from `inputTokens`, because it has its own price. From v3 on models say so
  * themselves; in v2 it depends on the provider whether `inputTokens` includes what was cached.
  */
 export function usageOf(usage: unknown, providerMetadata: unknown): Counted {
@@ -37,7 +37,7 @@ function flat(usage: Loose, providerMetadata: unknown): Counted {
   const reasoningTokens = count(usage.reasoningTokens);
   const apart = cachedApart(providerMetadata);
   const includes = apart === undefined && cacheRead <= (input ?? 0);
-  // Google counts thinking beside the output; only the total tells.
+  // Google counts thinking beside the output; only the total shows it.
   const beside =
     reasoningTokens !== undefined &&
     count(usage.totalTokens) === (input ?? 0) + (output ?? 0) + reasoningTokens;
@@ -61,7 +61,7 @@ function cachedApart(metadata: unknown): number | undefined {
   return isObject(bedrock.usage) ? (count(bedrock.usage.cacheWriteInputTokens) ?? 0) : 0;
 }
 
-/** Providers leave counts out, or send NaN where they divide by nothing. */
+/** Providers leave counts out, or send NaN if they divide by zero. */
 function count(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 }
@@ -76,17 +76,17 @@ function sum(a: number | undefined, b: number | undefined): number | undefined {
 
 export interface Finished {
   readonly reason: FinishReason;
-  /** In the provider's own word, where it is told. */
+  /** In the provider's own words, if it says. */
   readonly raw: string | undefined;
-  /** No reason ever came: the answer broke off, though the connection was closed in good order. */
+  /** No reason ever came: the answer broke off, though the connection was closed properly. */
   readonly cut: boolean;
 }
 
 const REASONS = new Set<unknown>(['stop', 'length', 'content-filter', 'tool-calls', 'error', 'other']);
 
 /**
- * v2 has a word, later ones an object with ours and theirs. The `unknown` of v2 may be a word its package does not
- * know or none at all; an answer whose tokens were counted did come to its end.
+ * v2 has a word, later versions an object with ours and theirs. The `unknown` of v2 may be a word its package does
+ * not know, or none at all; an answer whose tokens were counted did come to its end.
  */
 export function finishOf(given: unknown, outputTokens: number | undefined): Finished {
   const unified = isObject(given) ? given.unified : given;

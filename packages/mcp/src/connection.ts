@@ -14,19 +14,19 @@ import type { Headers, Settings } from './options.js';
 import { withOwnSignals } from './own-signals.js';
 import { Questions } from './questions.js';
 
-/** How the questions of a server are answered while one of its tools is called. */
+/** How questions of a server are answered while one of its tools is called. */
 export interface CallHooks {
-  /** The same for every attempt of this call. The server is told it as `_meta['allium/idempotencyKey']`. */
+  /** The same for every attempt of this call. The server gets it as `_meta['allium/idempotencyKey']`. */
   readonly key: string;
   readonly signal: AbortSignal;
   progress(progress: { progress: number; total?: number | undefined; message?: string | undefined }): void;
-  /** Answers `elicitation/create`. What it throws ends the call. */
+  /** Answers `elicitation/create`. If it throws, the call ends. */
   elicit(params: Record<string, unknown>): Promise<object>;
-  /** Answers `sampling/createMessage`. What it throws ends the call. */
+  /** Answers `sampling/createMessage`. If it throws, the call ends. */
   sample(params: Record<string, unknown>): Promise<object>;
 }
 
-/** A call under way. `ended` is what a hook threw: it ends the call whatever the server goes on to say. */
+/** A call under way. `ended` is what a hook threw: it ends the call, whatever the server says after that. */
 interface Call {
   readonly hooks: CallHooks;
   readonly tool: ServerTool;
@@ -38,7 +38,7 @@ interface Live {
   readonly client: Client;
   readonly questions: Questions<Call>;
   readonly calls: Map<string, Call>;
-  /** The list of its tools; undefined once the server has called it outdated. */
+  /** The list of its tools; undefined once the server has said that it is outdated. */
   list: Promise<readonly ServerTool[]> | undefined;
   /** The same, once it is there. */
   current: readonly ServerTool[] | undefined;
@@ -66,7 +66,7 @@ export class Connection {
     return this.live !== undefined;
   }
 
-  /** The tools, where they are known and the server has not called the list outdated. */
+  /** The tools, if they are known and the server has not said that the list is outdated. */
   get current(): readonly ServerTool[] | undefined {
     return this.live?.current;
   }
@@ -104,20 +104,20 @@ export class Connection {
       return await this.rounds(live, tool, args, hooks);
     } catch (error) {
       if (!forgotSession(error)) throw error;
-      // It did not run: the server does not know this session any more, perhaps because it was started again.
+      // It did not run: the server doesn't know this session any more, perhaps because it was restarted.
       this.drop(this.live);
       return this.rounds(await this.open(), tool, args, hooks);
     }
   }
 
-  /** The list may have changed since the model was shown it, or since a person agreed to this call. */
+  /** The list may have changed since the model saw it, or since a person approved this call. */
   private async checkStill(live: Live, tool: ServerTool): Promise<void> {
     const now = (await listed(live)).find(({ name }) => name === tool.name);
     if (now && now !== tool)
       checkUnchanged(this.settings, tool.name, fingerprintOf(now), fingerprintOf(tool));
   }
 
-  /** Calls, and calls again with the answers for as long as the server answers with questions. */
+  /** Calls, and calls again with the answers as long as the server replies with questions. */
   private async rounds(
     live: Live,
     tool: ServerTool,
@@ -239,7 +239,7 @@ export class Connection {
             ) as never,
         );
     }
-    // Other than a failed call, an error here belongs to nobody: the next call finds out.
+    // An error here belongs to no call: the next call finds out.
     client.onerror = () => {};
     client.onclose = () => this.drop(live);
     const limits = { timeout: connectTimeoutMs };
@@ -257,8 +257,8 @@ export class Connection {
   }
 
   /**
-   * Over HTTP each call has a stream of its own, and the library does not notice when it is cut off for good: the call
-   * would wait for its time limit. Every stream ends some time, mostly after its call.
+   * Over HTTP each call has its own stream, and the library doesn't notice if it is cut off for good: the call would
+   * wait for its time limit. Every stream ends some time, usually after its call.
    */
   private watchStreams(transport: Transport, live: Live): void {
     const send = transport.send.bind(transport);
@@ -275,7 +275,7 @@ export class Connection {
     };
   }
 
-  /** `said`: what a program wrote to its standard error, which mostly tells why it did not start. */
+  /** `said`: what a program wrote to its standard error, which usually explains why it did not start. */
   private async makeTransport(): Promise<{ transport: Transport; said: () => string }> {
     const silent = () => '';
     if (this.transport) return { transport: this.transport(), said: silent };
@@ -325,14 +325,14 @@ export class Connection {
   }
 }
 
-/** What the server offers. A list that it called outdated is fetched again. */
+/** The tools the server offers. A list that it called outdated is fetched again. */
 function listed(live: Live, limits: { timeout?: number } = {}): Promise<readonly ServerTool[]> {
   if (live.list) return live.list;
   const list: Promise<readonly ServerTool[]> = live.client
     .listTools(undefined, { ...limits, cacheMode: 'refresh' })
     .then(
       ({ tools }) => {
-        // It may have been called outdated while it was on its way.
+        // It may have become outdated while it was on its way.
         if (live.list === list) live.current = tools;
         return tools;
       },

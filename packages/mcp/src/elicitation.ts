@@ -1,4 +1,4 @@
-/** A server's question to the person behind a run, and their decision as its answer. */
+/** A server's question to the person behind a run, and the person's decision as its answer. */
 
 import { AlliumError, type Decision, type Request } from 'allium';
 import { isRecord } from 'allium/kit';

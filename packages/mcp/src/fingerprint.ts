@@ -1,4 +1,4 @@
-/** Tells whether a server still describes a tool as it did. */
+/** Checks whether a server still describes a tool as it did. */
 
 import { createHash } from 'node:crypto';
 import type { Tool as ServerTool } from '@modelcontextprotocol/client';
@@ -15,7 +15,7 @@ export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
 }
 
-/** A server that first describes a tool harmlessly and changes it later must not get away with it. */
+/** Catches a server that first describes a tool harmlessly and changes it later. */
 export function checkUnchanged(
   { name: server, pins, onChange }: Settings,
   tool: string,

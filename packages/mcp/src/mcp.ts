@@ -28,15 +28,18 @@ export interface McpState {
 }
 
 export interface Mcp extends Middleware {
-  /** Connects now, and not when a run first needs it: `explain()` then shows the tools. Rejects with `MCP_UNAVAILABLE`. */
+  /**
+   * Connects now instead of when a run first needs it, so that `explain()` shows the tools. Rejects with
+   * `MCP_UNAVAILABLE`.
+   */
   connect(): Promise<McpState>;
-  /** What is known of the server without asking it. */
+  /** What is known about the server without asking it. */
   readonly status: McpState;
   /** Ends all connections, and the program that `command` started. */
   close(): Promise<void>;
 }
 
-/** Which fingerprint each tool had when it was first offered in a session, by the server's name for it. */
+/** The fingerprint of each tool when it was first offered in a session, by the server's name for it. */
 type Seen = Readonly<Record<string, string>>;
 
 /**
@@ -50,13 +53,15 @@ export function mcp(options: McpOptions): Mcp {
   return mcpOver(options);
 }
 
-/** The same over a transport that is given, for tests. */
+/** The same over a given transport, for tests. */
 export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
   const settings = checkMcpOptions(options);
   const { name, elicitation, sampling } = settings;
   const seen = defineState<Seen>({ name: 'seen', scope: 'session', initial: {} });
   const servers = new Servers(settings, transport);
-  /** The offer that was last found to be as a session remembers it: cells are frozen, so this needs no second look. */
+  /**
+   * The offer that was last compared with what a session remembers: cells are frozen, so it needs no second check.
+   */
   const compared = new WeakMap<Seen, Offer>();
   return {
     name: `mcp-${name}`,
@@ -69,7 +74,7 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
     },
     hazards: () => servers.hazards(),
 
-    // A rule and no layer: calls that other middleware make for themselves are not given these tools.
+    // A rule and not a layer: calls that other middleware make for themselves don't get these tools.
     async transformSystemPrompt(prompt: string, ctx: ModelContext) {
       const tools = await offeredIn(ctx);
       if (tools.length > 0) ctx.tools = joined(ctx.tools, tools);
@@ -112,8 +117,8 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
   }
 
   /**
-   * Calls that are still open after a resume: the kernel does not know tools that were added to a request before it. One
-   * that was not offered then was taken out of the request on purpose.
+   * For calls that are still open after a resume: the kernel doesn't know tools that were added to a request before
+   * it. A tool that was not offered then was removed from the request on purpose.
    */
   async function reopened(
     call: ToolCall,
@@ -127,7 +132,7 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
   }
 }
 
-/** Lists of tools are joined once, so that a request with the same tools has the same list. */
+/** Lists of tools are joined once, so that requests with the same tools have the same list. */
 const joins = new WeakMap<readonly Tool[], WeakMap<readonly OfferedTool[], readonly Tool[]>>();
 
 function joined(base: readonly Tool[], offered: readonly OfferedTool[]): readonly Tool[] {
@@ -152,7 +157,7 @@ class Servers {
     private readonly transport: (() => Transport) | undefined,
   ) {}
 
-  /** Undefined where the server cannot be reached and need not be. */
+  /** Undefined if the server can't be reached and is optional. */
   async offerTo(ctx: Context): Promise<Offer | undefined> {
     const connection = this.connection(await this.headersFor(ctx));
     const known = connection.current && this.offers.get(connection.current);
@@ -186,7 +191,7 @@ class Servers {
     return offer;
   }
 
-  /** The connection for nobody in particular. */
+  /** The connection for no run in particular. */
   async plain(): Promise<Connection> {
     const { headers, name } = this.settings;
     if (typeof headers === 'function')
@@ -212,7 +217,7 @@ class Servers {
   private connection(headers: Headers): Connection {
     const key = headers === NO_HEADERS ? '[]' : JSON.stringify(Object.entries(headers).sort());
     const found = this.connections.get(key) ?? new Connection(this.settings, headers, this.transport);
-    // Set anew, so that the first one is the one not used for longest.
+    // Set again, so that the first one is the least recently used.
     this.connections.delete(key);
     this.connections.set(key, found);
     if (this.connections.size > this.settings.maxConnections) {
@@ -262,7 +267,7 @@ function shortened(description: string): string {
   return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 }
 
-/** Connecting goes on for others when one run is aborted. */
+/** Connecting continues for others when one run is aborted. */
 async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   let stop = () => {};

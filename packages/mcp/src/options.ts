@@ -1,4 +1,4 @@
-/** What `mcp()` takes: which server, how it is reached, and what it may do. */
+/** The options of `mcp()`: which server, how to reach it, and what it may do. */
 
 import { AlliumError, type Context, type Model } from 'allium';
 import { type Fields, isRecord, type Kind, kinds, type OptionsOf, readOptions } from 'allium/kit';
@@ -7,7 +7,7 @@ export type Headers = Readonly<Record<string, string>>;
 
 declare module 'allium' {
   interface RunOptions {
-    /** For `mcp()`: anything that its `headers` function wants to know about this run. It is not journaled. */
+    /** For `mcp()`: anything its `headers` function needs to know about this run. It is not journaled. */
     readonly mcp?: unknown;
   }
 }
@@ -21,7 +21,7 @@ const COUNT = kinds.integer(1);
 const URL_SCHEMA = { type: 'string', pattern: '^(https?://|\\$\\{)' };
 const letters = (least: number, most: number): RegExp => new RegExp(`^[\\w-]{${least},${most}}$`);
 
-/** The options, as data: they are checked by it, and the schema of `allium.toml` is made from it. */
+/** The options, as data: used to check them, and to make the schema of `allium.toml`. */
 export const OPTIONS = {
   /** A short name for the server, of letters, digits, `_` and `-`: tools are called `<name>_<tool>`. */
   name: kinds.required(
@@ -37,7 +37,7 @@ export const OPTIONS = {
   }),
   /** Arguments of `command`. @default [] */
   args: LIST,
-  /** Environment variables for `command`, beside a few harmless ones such as PATH. @default {} */
+  /** Environment variables for `command`, in addition to a few harmless ones such as PATH. @default {} */
   env: TEXTS,
   /** Folder in which `command` starts. @default the folder of this process */
   cwd: kinds.kind<string>('a path', (value) => typeof value === 'string', { schema: { type: 'string' } }),
@@ -74,11 +74,14 @@ export const OPTIONS = {
   sampling: kinds.model<Model>(),
   /** Run one call at a time on each connection. @default false */
   sequential: kinds.withDefault(kinds.flag, false),
-  /** What happens when a tool is described otherwise than before in the session. @default 'error' */
+  /** What happens if a tool is described differently than before in the session. @default 'error' */
   onChange: kinds.withDefault(kinds.oneOf('error', 'allow'), 'error'),
-  /** Fingerprints of tools, as `listTools()` tells them: other tools are not offered, and changed ones are an error. @default none */
+  /**
+   * Fingerprints of tools, as `listTools()` returns them: other tools are not offered, and changed ones are an error.
+   * @default none
+   */
   pins: TEXTS,
-  /** Go on without these tools if the server cannot be reached. @default false */
+  /** Continue without these tools if the server cannot be reached. @default false */
   optional: kinds.withDefault(kinds.flag, false),
   /** Longest description of a tool that the model is shown, in characters. @default 2048 */
   maxDescriptionChars: kinds.withDefault(COUNT, 2048),

@@ -1,4 +1,4 @@
-/** A `fetch` for clients that hand the same signal to all of their requests. */
+/** A `fetch` for clients that pass the same signal to all of their requests. */
 
 type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
@@ -6,9 +6,9 @@ type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 const SHARED = 32;
 
 /**
- * Gives every few requests a signal of their own. Node's fetch adds a listener to the signal it is given and leaves it there
- * until the garbage is collected: with one signal for all requests every call would look through the listeners of those
- * before, and after 1,500 of them Node warns of a leak.
+ * Gives every few requests their own signal. Node's fetch adds a listener to the signal it is given and leaves it
+ * there until the garbage is collected: with one signal for all requests, every call would look through the listeners
+ * of earlier ones, and after 1,500 of them Node warns of a leak.
  */
 export function withOwnSignals(send: Fetch = fetch): Fetch {
   const groups = new WeakMap<AbortSignal, OpenRequests>();

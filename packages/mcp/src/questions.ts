@@ -1,8 +1,8 @@
-/** Whose call a server's question belongs to. Servers of 2025 ask on the connection and do not say. */
+/** Finds the call that a server's question belongs to. Servers of 2025 ask on the connection and don't say. */
 
 import { AlliumError } from 'allium';
 
-/** Hands each question to the one call that can have caused it. */
+/** Passes each question to the one call that can have caused it. */
 export class Questions<Call> {
   private readonly calls = new Set<Call>();
   private readonly asking = new Set<Call>();

@@ -1,4 +1,4 @@
-/** A server's request for a model, as a call of the run's own: same budget, signal and inner layers. */
+/** A server's request for a model, as a model call of the run: same budget, signal and inner layers. */
 
 import {
   assistantMessage,

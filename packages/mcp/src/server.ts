@@ -25,13 +25,13 @@ export interface McpServerOptions {
   /** Version of the server. @default '1.0.0' */
   readonly version?: string;
   /**
-   * Whose request this is, for `fetch`: a tenant, or a `Response` that refuses it. `'none'` lets everybody in, as one tenant.
-   * Needed for `fetch`, ignored for `stdio`.
+   * Says whose request this is, for `fetch`: a tenant, or a `Response` that refuses it. `'none'` lets everybody in,
+   * as one tenant. Needed for `fetch`, ignored for `stdio`.
    */
   readonly authorize?: 'none' | ((request: Request) => Who | Response | Promise<Who | Response>);
   /**
-   * Signs what a client keeps while a question is open: at least 32 bytes, the same in every process that serves the same
-   * clients. @default random, so that only this process can go on with its own questions
+   * Signs what a client keeps while a question is open: at least 32 bytes, the same in every process that serves the
+   * same clients. @default random, so that only this process can continue its own questions
    */
   readonly key?: string | Uint8Array;
   /** How long a person may take to answer a question, in milliseconds. @default 600000 */
@@ -51,7 +51,7 @@ export interface AgentServer {
   close(): Promise<void>;
 }
 
-/** What a client hands back with its answers. */
+/** What a client sends back with its answers. */
 interface Waiting {
   readonly session: string;
   readonly tool: string;
@@ -118,7 +118,7 @@ export function mcpServer(options: McpServerOptions): AgentServer {
         requestState: await codec.mint({ session: id, tool, requests }, ctx),
       });
     } catch (error) {
-      // What went wrong inside is nobody's business outside; its code is.
+      // What went wrong inside stays inside, except for its code.
       return failed(
         `The agent could not answer (${error instanceof RunError ? error.code : codeOf(error)}).`,
       );
@@ -190,7 +190,7 @@ function codeOf(error: unknown): string {
   return typeof code === 'string' && code !== 'TENANT_MISMATCH' ? code : 'INVALID_REQUEST';
 }
 
-/** Tells which tools are at work, and then returns the result. */
+/** Reports which tools are working, then returns the result. */
 async function withProgress(stream: RunStream, ctx: ServerContext): Promise<RunResult> {
   const progressToken = ctx.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return stream.result;
@@ -206,7 +206,7 @@ async function withProgress(stream: RunStream, ctx: ServerContext): Promise<RunR
       });
     }
   } catch {
-    // The result tells why.
+    // The result says why.
   }
   return stream.result;
 }

@@ -24,9 +24,9 @@ export interface McpTool {
   readonly name: string;
   /** What the server calls it. */
   readonly serverName: string;
-  /** As the model is shown it: cut, and without invisible characters. */
+  /** As the model sees it: cut, and without invisible characters. */
   readonly description: string;
-  /** Changes when the server describes the tool or its arguments otherwise. */
+  /** Changes if the server describes the tool or its arguments differently. */
   readonly fingerprint: string;
 }
 
@@ -34,7 +34,7 @@ export interface OfferedTool extends McpTool {
   readonly tool: Tool;
 }
 
-/** What a list of tools comes to, and why others of the server were left out. */
+/** The tools of a server that are offered, and why others were left out. */
 export interface Offer {
   readonly tools: readonly OfferedTool[];
   readonly leftOut: readonly { readonly name: string; readonly why: string }[];

@@ -36,7 +36,7 @@ function partOf(part: Message['content'][number] | UserContent | ToolContent): P
     case 'tool-call':
       return { type: 'tool_call', id: part.id, name: part.name, arguments: parsed(part.arguments) };
     default:
-      // Bytes do not belong in a trace: that there was something is enough.
+      // Bytes don't belong in a trace: it is enough that there was something.
       return { type: part.type };
   }
 }

@@ -1,4 +1,7 @@
-/** The words of OpenTelemetry's conventions for generative AI (release 1.45), and what of a call goes under which. */
+/**
+ * The names of OpenTelemetry's conventions for generative AI (release 1.45), and which parts of a call they stand
+ * for.
+ */
 
 import type { Attributes } from '@opentelemetry/api';
 import type { Model, ModelContext, ModelResponse, RunContext, ToolContext, TraceRecord, Usage } from 'allium';
@@ -21,7 +24,7 @@ export function providerName({ provider }: Pick<Model, 'provider'>): string {
   return PROVIDERS[provider] ?? provider;
 }
 
-/** Name of the span and what is known when it begins: samplers see these. */
+/** The name of the span and what is known when it begins: samplers see these. */
 export type Subject = readonly [name: string, attributes: Attributes];
 
 export function runSubject(ctx: RunContext): Subject {
@@ -98,7 +101,7 @@ export function guardAttributes(verdict: TraceRecord['verdict']): Attributes {
   return verdict ? { 'allium.guard.kind': verdict.kind ?? '', 'allium.guard.action': verdict.action } : {};
 }
 
-/** What an answer says of itself, in the provider's own words where the adapter hands them on. */
+/** What an answer says about itself, in the provider's own words if the adapter passes them on. */
 export function answerAttributes(answer: ModelResponse): Attributes {
   const { response, finishReason, reasoningTokens } = toldByProvider(answer);
   return known({
@@ -116,7 +119,7 @@ export function finishReasonOf({ stopReason }: ModelResponse): string {
   return stopReason === 'tool-calls' ? 'tool_call' : stopReason.replace('-', '_');
 }
 
-/** The conventions count cached tokens among the input; `Usage` counts them apart. */
+/** The conventions include cached tokens in the input; `Usage` counts them separately. */
 export function inputTokens({ inputTokens: fresh, cacheRead, cacheWrite }: Usage): number {
   return fresh + cacheRead + cacheWrite;
 }
@@ -131,7 +134,7 @@ export function usageAttributes(usage: Usage): Attributes {
   });
 }
 
-/** Metrics are grouped by these alone: an id among them would make a series of every call. */
+/** The only attributes of metrics: with an id, every call would be its own series. */
 const MEASURED = [
   'gen_ai.operation.name',
   'gen_ai.provider.name',
@@ -146,7 +149,7 @@ export function measured(attributes: Attributes): Attributes {
   return known(Object.fromEntries(MEASURED.map((key) => [key, attributes[key]])));
 }
 
-/** What `fromAiSdk` keeps of an answer. Other adapters may leave the same. */
+/** What `fromAiSdk` keeps of an answer. Other adapters may keep the same. */
 interface ToldByProvider {
   readonly response?: { readonly id?: string; readonly modelId?: string };
   readonly finishReason?: string;

@@ -55,8 +55,8 @@ import { Instruments } from './instruments.js';
 
 export const OPTIONS = {
   /**
-   * Also record what was said, as events of the spans: messages, instructions, answers, arguments and results, as guards
-   * let them through.
+   * Also record what was said, as events of the spans: messages, instructions, answers, arguments and results, after
+   * the guards.
    * @default false
    */
   content: kinds.withDefault(kinds.flag, false),
@@ -80,7 +80,7 @@ export function otel(options: OtelOptions = {}): Middleware {
   const { content, tracerProvider, meterProvider, name, madeWith } = readOptions('otel', OPTIONS, options);
   const tracer = (tracerProvider ?? trace.getTracerProvider()).getTracer('@allium/otel');
   const instruments = new Instruments(meterProvider ?? metrics.getMeterProvider());
-  /** Where the run's own span is, for the calls inside it. */
+  /** The run's own span, for the calls inside it. */
   const running = defineState<Span | undefined>({
     name: 'span',
     scope: 'run',
@@ -129,7 +129,7 @@ export function otel(options: OtelOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
-    // A trace that cannot be written stops nobody's work.
+    // A trace that can't be written doesn't stop anybody's work.
     onFail: 'open',
     sink: content,
     traces: true,
@@ -218,7 +218,7 @@ export function otel(options: OtelOptions = {}): Middleware {
       );
       let took = 0;
       for (const { did, what, verdict, at, ms } of acts) {
-        // What follows a colon may quote an error or a reason.
+        // Text after a colon may quote an error or a reason.
         const action = what?.split(':', 1)[0] ?? did;
         span.addEvent(action, guardAttributes(verdict), timeOf(at));
         instruments.acted(first.by, action);
@@ -229,12 +229,12 @@ export function otel(options: OtelOptions = {}): Middleware {
   }
 }
 
-/** What was recorded of a run that failed: its error carries the result so far. */
+/** The recorded result of a run that failed: its error carries the result so far. */
 function resultOf(error: unknown): Partial<RunResult> | undefined {
   return (error as { readonly result?: Partial<RunResult> } | undefined)?.result;
 }
 
-/** Who is no middleware. Models and tools have spans of their own. */
+/** These are not middleware. Models and tools have their own spans. */
 const OTHERS = ['kernel', 'model', 'tool', 'agent', 'human'];
 
 function byHook(records: readonly TraceRecord[]): Iterable<readonly TraceRecord[]> {
@@ -295,7 +295,7 @@ function runOutcome({ status, stop, turns, usage }: RunResult): Attributes {
   };
 }
 
-/** Control signals are no errors. Of errors the kind is told, for their message may quote anything. */
+/** Control signals are not errors. For errors only the kind is reported: the message may quote anything. */
 function failure(error: unknown): Attributes {
   const signal = controlKind(error);
   return signal ? { 'allium.outcome': OUTCOMES[signal] } : { 'error.type': errorKind(error) };

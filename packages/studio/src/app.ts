@@ -33,7 +33,7 @@ export interface AppOptions extends Gate {
   /** Why there is no agent, for people. */
   readonly problem?: string;
   readonly demo?: boolean;
-  /** Called when an answer was given that no process waits for: it may go on with the run. */
+  /** Called when an answer was given that no process waits for: it may continue the run. */
   readonly onAnswered?: (sessionId: string, tenant: string | undefined) => Promise<void>;
 }
 
@@ -226,7 +226,7 @@ export function createApp(options: AppOptions): App {
       decision,
     });
     if (outcome.taken || !options.onAnswered) return c.json(outcome);
-    // How it ends is in the journal, which the page shows.
+    // The journal shows how it ends, and the page shows the journal.
     options.onAnswered(sessionId, tenant).catch(() => {});
     return c.json({ taken: true });
   });

@@ -80,8 +80,8 @@ export interface GivenAnswer {
 const TAKEN_MS = 1500;
 
 /**
- * Answers a question. A run that waits in whichever process takes the answer from its inbox. Throws if the answer doesn't fit,
- * before the question is used up.
+ * Answers a question. A run that waits, in whichever process, takes the answer from its inbox. Throws if the
+ * answer doesn't fit, before the question is used up.
  */
 export async function answerQuestion(
   sources: Sources,

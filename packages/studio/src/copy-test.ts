@@ -22,7 +22,7 @@ export class NothingToTest extends Error {
   override readonly name = 'NothingToTest';
 }
 
-/** What a test needs of a run. */
+/** What a test needs from a run. */
 interface Script {
   readonly before: readonly Message[];
   readonly input: readonly UserMessage[];
@@ -81,7 +81,7 @@ function scriptOf(entries: readonly Entry[], runId: string): Script {
   return { before, input, answers: ended, results, came, toolNames };
 }
 
-/** The agent of the test: nothing of it but the names of models and tools is taken from the real one. */
+/** The agent of the test: it takes nothing from the real one but the names of models and tools. */
 function shapeOf({ answers }: Script) {
   return { name: 'recorded', limits: { turns: answers.length } };
 }

@@ -34,7 +34,7 @@ export async function startDemo(options: Pick<StudioOptions, 'port' | 'token'> =
     allowAnswers: true,
     demo: true,
     async onAnswered(sessionId, tenant) {
-      // The recorded process is gone, so the run goes on in this one.
+      // The recorded process is gone, so the run continues in this one.
       await agent.session(sessionId, tenant === undefined ? {} : { tenant }).resume();
     },
   });

@@ -1,11 +1,13 @@
-/** Tells every open page what changed in the store, by looking at its list while somebody watches. */
+/** Tells every open page what changed in the store, by checking its list while somebody watches. */
 import type { Sources } from './sources.js';
 import { rowOf, type Summaries } from './summaries.js';
 import type { RunRow } from './wire.js';
 
 type Listener = (rows: readonly RunRow[]) => void;
 
-/** Milliseconds between two looks at least. Where a look takes long, ten times as long. */
+/**
+ * At least this many milliseconds between two checks; ten times as long as a check takes, if that is more.
+ */
 const EVERY_MS = 700;
 /** Sessions looked at each time: the newest. */
 const NEWEST = 50;
@@ -22,7 +24,7 @@ export class Live {
     private readonly summaries: Summaries,
   ) {}
 
-  /** Calls with runs that are new or have gone on. Returns what ends it. */
+  /** Calls with runs that are new or have changed. The returned function ends it. */
   watch(listener: Listener): () => void {
     this.#listeners.add(listener);
     if (!this.#timer) this.#schedule(0);

@@ -23,7 +23,7 @@ const DEPTH = 3;
 /** Sub-agents of a run that are drawn. */
 const AGENTS = 50;
 
-/** The entries of one run, and what of the session's journal it needs beside them. */
+/** The entries of one run, and those of the session's journal that it needs besides. */
 export function entriesOfRun(entries: readonly Entry[], runId: string): readonly Entry[] {
   return entries.filter((entry) => 'runId' in entry && entry.runId === runId);
 }
@@ -263,7 +263,7 @@ class ViewBuilder {
   }
 }
 
-/** Model calls that the trace knows and no message tells of: failed attempts, and calls of middleware. */
+/** Model calls in the trace that no message belongs to: failed attempts, and calls of middleware. */
 function withAttempts(spans: readonly SpanRow[], records: readonly TraceRecord[]): readonly SpanRow[] {
   const calls = records.filter(({ sent, error, caller }) => sent && (error || caller !== undefined));
   if (calls.length === 0) return spans;

@@ -36,7 +36,10 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 };
 
-/** Refuses other hosts (DNS rebinding), other origins (other pages in the browser), and whoever has no token. */
+/**
+ * Refuses other hosts (DNS rebinding), other origins (other pages in the browser), and requests without the
+ * token.
+ */
 export function guardRequests({ token, port }: Gate): MiddlewareHandler {
   // Cookies of one host are shared by all its ports, so the name tells two Studios apart.
   const cookieName = () => `allium_studio_${port()}`;

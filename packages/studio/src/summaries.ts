@@ -1,4 +1,6 @@
-/** What a list needs to know of each run, folded from its journal once: later only new entries are read. */
+/**
+ * What a list needs to know about each run, folded from its journal once: later only new entries are read.
+ */
 import { type Entry, type SessionInfo, type Stop, textOf, toolCallsOf, type Usage } from 'allium';
 import { parentOf } from 'allium/stores/kit';
 import { oneLine } from './cut.js';
@@ -14,7 +16,7 @@ export interface Spent {
   readonly costUsd: number | undefined;
 }
 
-/** A run as far as its journal was read. */
+/** A run, as far as its journal has been read. */
 export interface RunFold {
   readonly runId: string;
   readonly startedAt: number;
@@ -60,7 +62,7 @@ export class Summaries {
     private readonly most = 50_000,
   ) {}
 
-  /** The fold of a session up to the entry that the list speaks of. Reads only what is new. */
+  /** The fold of a session up to the entry that the list names. Reads only what is new. */
   async of({ sessionId, seq }: Pick<SessionInfo, 'sessionId' | 'seq'>): Promise<SessionFold> {
     const known = this.#folds.get(sessionId);
     if (known && known.seq >= seq) return known;

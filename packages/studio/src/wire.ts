@@ -1,4 +1,4 @@
-/** What the server tells the page, and the page the server: plain JSON. Types only, so that the page may import them. */
+/** What the server and the page send each other: plain JSON. Types only, so that the page may import them. */
 import type { Decision, Explanation, PendingRequest, RunStatus, Stop, Usage } from 'allium';
 
 /** `running`: no end is journaled and nobody is asked. The process may also have died. */
@@ -125,13 +125,13 @@ export interface ActRow {
   readonly ms?: number;
 }
 
-/** A model call of which is known what the model received. */
+/** A model call whose request is known. */
 export interface CallRow {
   readonly n: number;
   readonly turn: number;
   readonly attempt: number;
   readonly model?: string;
-  /** The answer that came of it. */
+  /** The answer it led to. */
   readonly messageId?: string;
   readonly failed?: string;
   /** The middleware that made it. */
@@ -182,12 +182,12 @@ export interface Question {
   readonly request: PendingRequest;
   /** JSON Schema of the tool's arguments, if the tool is configured here. */
   readonly schema?: unknown;
-  /** Answers that lie ready for when the run goes on. */
+  /** The type of an answer that is waiting for the run to continue. */
   readonly answered?: Decision['type'];
 }
 
 export interface AnswerOutcome {
-  /** The run has taken the answer, and goes on where it waits. */
+  /** The run has taken the answer, and continues where it waits. */
   readonly taken: boolean;
   /** What to do if nobody took it. */
   readonly hint?: string;

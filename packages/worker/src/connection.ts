@@ -1,11 +1,11 @@
-/** Connections to Redis, and who listens to what. */
+/** Connections to Redis, and who listens to which channel. */
 import { Redis, type RedisOptions } from 'ioredis';
 import { atMost } from './reach.js';
 
 /** `redis://user:password@host:port/database`, options of `ioredis`, or an open client of it, which stays yours. */
 export type Connection = string | RedisOptions | Redis;
 
-/** What becomes of the connection to Redis. It is made again until it stands, however long that takes. */
+/** A change of the connection to Redis. It is retried until it works, however long that takes. */
 export interface ConnectionChange {
   readonly state: 'lost' | 'back';
   /** `host:port` of Redis. */
@@ -24,7 +24,7 @@ export const CLOSE_MS = 1000;
 export class Connections {
   readonly redis: Redis;
   private readonly owned: boolean;
-  /** Connections that BullMQ has made of this one. */
+  /** Connections that BullMQ has made from this one. */
   private readonly made: Redis[] = [];
   private listener: Redis | undefined;
   private readonly channels = new Map<string, Set<(message: string) => void>>();
@@ -39,7 +39,7 @@ export class Connections {
   constructor(connection: Connection, hooks: ConnectionHooks, waitsForever: boolean) {
     this.owned = !(connection instanceof Redis);
     this.hooks = hooks;
-    // A worker waits for a Redis that is being restarted; whoever enqueues is told after a while.
+    // A worker waits for a Redis that is being restarted; a caller who enqueues gets an error after a while.
     const options: RedisOptions = waitsForever ? { maxRetriesPerRequest: null } : {};
     if (connection instanceof Redis) this.redis = connection;
     else if (typeof connection === 'string') this.redis = new Redis(connection, options);
@@ -52,7 +52,10 @@ export class Connections {
     this.redis.on('ready', this.onReady);
   }
 
-  /** One that never stood would try for ever, and hold the process: BullMQ closes only those that did. */
+  /**
+   * One that never connected would retry forever and keep the process alive: BullMQ only closes those that did
+   * connect.
+   */
   private noteDuplicates(): void {
     const duplicate = this.redis.duplicate.bind(this.redis);
     this.redis.duplicate = (options) => {
@@ -86,7 +89,7 @@ export class Connections {
     this.hooks.onConnection({ state: 'lost', address, ...(error !== undefined && { error }) });
   }
 
-  /** Calls back with every message of a channel, until the function that is returned is called. */
+  /** Calls back with every message of a channel, until the returned function is called. */
   listen(channel: string, fn: (message: string) => void): () => void {
     const known = this.channels.get(channel);
     const listeners = known ?? new Set();
@@ -102,13 +105,13 @@ export class Connections {
     };
   }
 
-  /** Calls back when messages may have been lost, and are heard again, until the function that is returned is called. */
+  /** Calls back when messages may have been lost and are received again, until the returned function is called. */
   onReconnect(fn: () => void): () => void {
     this.reconnected.add(fn);
     return () => this.reconnected.delete(fn);
   }
 
-  /** Settles when messages that are sent from now on are heard. */
+  /** Settles when messages that are sent from now on are received. */
   async listening(channel: string): Promise<void> {
     await this.subscriber.subscribe(channel);
   }

@@ -1,10 +1,15 @@
+<<<<<<< HEAD
 /** The store of one run of one worker: shut when somebody else has the run, or when the worker leaves. */
 import { AlliumError, type Awaitable, type NewEntry, type Store, type Tail } from 'allium';
+=======
+/** The store of one run of one worker: it is shut when somebody else has the run, or when the worker leaves. */
+import { AlliumError, type Awaitable, type NewEntry, type Store } from 'allium';
+>>>>>>> 897fa16e (docs(packages): plainer words in guardrails, ai-sdk, mcp, otel, worker and studio)
 
 export class Fence {
   /**
-   * `draining`: results are written, but the model's next wish for tools is not: the run breaks off where nothing is in
-   * doubt, and another worker asks the model again. `shut`: nothing is written any more.
+   * `draining`: results are written, but not the model's next request for tools. So the run breaks off where nothing
+   * is in doubt, and another worker asks the model again. `shut`: nothing is written any more.
    */
   state: 'open' | 'draining' | 'shut' = 'open';
 
@@ -14,7 +19,7 @@ export class Fence {
   allowed(sessionId: string, entries: readonly NewEntry[]): number {
     if (this.state === 'open') return entries.length;
     if (this.state === 'shut') return 0;
-    // A sub-agent ends its work: its caller would take a store that refuses for a failure of the sub-agent.
+    // A sub-agent may finish: its caller would take a store that refuses for a failure of the sub-agent.
     const first = sessionId === this.sessionId ? entries.findIndex(beginsSomething) : -1;
     return first < 0 ? entries.length : first;
   }
@@ -26,7 +31,7 @@ function beginsSomething(entry: NewEntry): boolean {
   return entry.message.content.some(({ type }) => type === 'tool-call');
 }
 
-/** Is told of every append that went through. */
+/** Called with every append that went through. */
 export type Appended = (sessionId: string, expectedSeq: number, entries: readonly NewEntry[]) => void;
 
 /** What `store.tail` says of the session a run begins with. */
@@ -51,7 +56,7 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended, open
     (append: Append): Append =>
     async (sessionId, seq, entries, ...rest) => {
       const allowed = fence.allowed(sessionId, entries);
-      // The result of the turn before may come with the model's next answer, and is not to be in doubt.
+      // The result of the turn before may come with the model's next answer, and must not be in doubt.
       const written = allowed === entries.length ? entries : entries.slice(0, allowed);
       const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
       if (allowed > 0) appended(sessionId, seq, written);

@@ -1,7 +1,7 @@
-/** What a job is, and what becomes of it. */
+/** What a job is, and how it ends. */
 import type { MessageInput, Metadata, PendingRequest, RunResult, Stop, Usage } from 'allium';
 
-/** How a job is tried again when a provider or a store is down. */
+/** How a job is retried when a provider or a store is down. */
 export interface RetryOptions {
   /** How often a job is tried in all. @default 8 */
   readonly attempts?: number;
@@ -11,9 +11,9 @@ export interface RetryOptions {
   readonly maxDelayMs?: number;
 }
 
-/** What workers are told. JSON. */
+/** What workers get. JSON. */
 export interface JobData {
-  /** A new run, one that goes on with a run that waited for answers, or a run without a new message. */
+  /** A new run, one that continues a run that waited for answers, or a run without a new message. */
   readonly kind: 'run' | 'resume' | 'continue';
   readonly agent: string;
   readonly sessionId: string;
@@ -21,9 +21,9 @@ export interface JobData {
   readonly tenant?: string;
   readonly metadata?: Metadata;
   readonly priority?: number;
-  /** The job whose run is gone on with. */
+  /** The job whose run is continued. */
   readonly of?: string;
-  /** Why that run is to end: somebody cancelled it while it waited for an answer. */
+  /** Why that run has to end: somebody cancelled it while it waited for an answer. */
   readonly cancelled?: string;
   readonly retry: Required<RetryOptions>;
   /** Milliseconds since the epoch. */
@@ -32,11 +32,14 @@ export interface JobData {
   readonly redriven?: number;
 }
 
-/** How a job ended. All but `failed` are completed jobs, which are never tried again. */
+/** How a job ended. All but `failed` are completed jobs, which are never retried. */
 export interface Outcome {
-  /** As of the run; `suspended` goes on when its questions are answered. `failed`: no run, or one that ended with an error. */
+  /**
+   * The status of the run; a `suspended` one continues when its questions are answered. `failed`: no run, or one that
+   * ended with an error.
+   */
   readonly status: 'done' | 'stopped' | 'suspended' | 'aborted' | 'failed';
-  /** Of the run. A job that was tried again has another one for each try that failed. */
+  /** The id of the run. A job that was retried has another one for each failed try. */
   readonly runId: string;
   readonly sessionId: string;
   readonly text: string;
@@ -53,7 +56,7 @@ export interface Outcome {
 export function outcomeOf(result: RunResult): Outcome {
   const { runId, sessionId, text, stop, turns, usage, costUsd, pending } = result;
   return {
-    // Errors are not told by results.
+    // Results never have the status of an error.
     status: result.status as Exclude<Outcome['status'], 'failed'>,
     runId,
     sessionId,
@@ -85,7 +88,7 @@ export function jobOf(id: string): string {
   return /^[^.~]*/.exec(id)![0];
 }
 
-/** The id of the run that tries again what another run of the job failed to do. */
+/** The id of the run that retries a failed run of the job. */
 export function retryId(job: string, tries: number): string {
   return tries === 0 ? job : `${job}~${tries + 1}`;
 }

@@ -1,13 +1,13 @@
-/** Following a session whose runs are elsewhere, and whose next run may not have begun. */
+/** Follows a session that runs elsewhere, and whose next run may not have begun. */
 import type { EventHub, EventReader, FollowOptions, SentEvent } from 'allium/http';
 import type { Connections } from './connection.js';
 import type { LiveSessions } from './live.js';
 import type { Turns } from './turns.js';
 
-/** How often a session is looked at whose changes nobody tells: messages of Redis get lost with a connection. */
+/** How often to check a session without messages about it: messages of Redis get lost with a connection. */
 const LOOK_MS = 2000;
 
-/** What a reader needs of its queue. */
+/** What a reader needs from its queue. */
 export interface JoinPlace {
   readonly hub: EventHub;
   readonly live: LiveSessions;
@@ -15,16 +15,16 @@ export interface JoinPlace {
   readonly connections: Connections;
 }
 
-/** Reads as that of `allium/http` does, and waits for jobs of the session that are in the queue. */
+/** Reads like the reader of `allium/http`, and waits for jobs of the session that are in the queue. */
 export class JoinReader implements EventReader {
   private inner: EventReader;
   /** Of the last event. */
   private id: string | undefined;
   private left = false;
-  /** Are there jobs of the session that have not ended? Unknown when one may have ended since. */
+  /** Are there jobs of the session that have not ended? Unknown if one may have ended since. */
   private queued: boolean | undefined;
   private unfollow: (() => void) | undefined;
-  /** A run can be heard that could not be before. */
+  /** A run can be followed now that could not be before. */
   private stirred = false;
   private wake = (): void => {};
 
@@ -43,7 +43,7 @@ export class JoinReader implements EventReader {
     while (!this.left) {
       this.unfollow ??= live.follow(this.sessionId, () => this.stir());
       this.stirred = false;
-      // Asked first: what ended before that is in the journal now.
+      // Asked first: what ended before that is in the journal by now.
       this.queued ??= await turns.isQueued(this.sessionId);
       const batch = await this.inner.next();
       if (batch) {

@@ -1,13 +1,13 @@
-/** Runs of workers, as those who follow them hear of them in this process. */
+/** Runs of workers, for those who follow them in this process. */
 import type { AgentEvent } from 'allium';
 import type { EventHub } from 'allium/http';
 import type { Connections } from './connection.js';
 import type { Turns } from './turns.js';
 import { type WireMessage, WireReader } from './wire.js';
 
-/** A worker that was not heard of for so long is asked again: messages of Redis get lost with a connection. */
+/** After this long without a message, a worker is asked again: messages of Redis get lost with a connection. */
 const ASK_MS = 5000;
-/** After so many times without an answer, the journal is all there is. */
+/** After this many times without an answer, only the journal is left. */
 const ASK_TIMES = 3;
 
 /** The sessions that are followed in this process, each once, however many readers it has. */
@@ -25,7 +25,7 @@ export class LiveSessions {
     });
   }
 
-  /** Listens until the function that is returned is called. `wake` is called when a run can be heard. */
+  /** Listens until the returned function is called. `wake` is called when a run can be followed. */
   follow(sessionId: string, wake: () => void): () => void {
     const { hub, turns, connections, sessions } = this;
     let session = sessions.get(sessionId);
@@ -68,7 +68,7 @@ class LiveSession {
     this.ask();
   }
 
-  /** Asks the worker that has the session, if one has, to say what there is so far. */
+  /** Asks the worker that has the session, if there is one, to send everything so far. */
   ask(): void {
     if (this.asking) return;
     this.asking = true;
@@ -76,7 +76,7 @@ class LiveSession {
     connections
       .listening(turns.liveChannel(sessionId))
       .then(() => turns.listen(sessionId))
-      // It is asked again.
+      // It is asked again later.
       .catch(() => undefined)
       .finally(() => {
         this.asking = false;
@@ -139,7 +139,7 @@ class RemoteRun implements AsyncIterable<AgentEvent>, AsyncIterator<AgentEvent, 
 
   constructor(
     readonly epoch: string,
-    /** How many events came so far, those that were over before included. */
+    /** How many events came so far, including those before this. */
     public n: number,
     soFar: NonNullable<WireMessage[2]>,
   ) {

@@ -1,4 +1,4 @@
-/** What queue and worker both take. */
+/** The options of both queue and worker. */
 import { type Clock, systemClock } from 'allium';
 import { checkFunction, checkInteger, checkOptions, invalidOption } from 'allium/kit';
 import { Queue } from 'bullmq';
@@ -10,17 +10,20 @@ import { type RateLimit, Turns } from './turns.js';
 export interface SharedOptions {
   /** Redis: an address, options of `ioredis`, or an open client of it. */
   readonly connection: Connection;
-  /** Begins the keys, as `{prefix}:…`. Queue and workers need the same one. @default 'allium' */
+  /** The beginning of all keys, as `{prefix}:…`. Queue and workers need the same one. @default 'allium' */
   readonly prefix?: string;
-  /** At most so many runs of a tenant begin in a time, by tenant; `*` is for all others. Kept in Redis, for everybody. */
+  /**
+   * How many runs of a tenant may begin in a given time, by tenant; `*` is for all others. Stored in Redis, for
+   * everybody.
+   */
   readonly rateLimits?: Readonly<Record<string, RateLimit>>;
-  /** How jobs are tried again when a provider or a store is down. */
+  /** How jobs are retried when a provider or a store is down. */
   readonly retry?: RetryOptions;
-  /** How long the outcome of a job is known, and its `idempotencyKey` with it. @default 86400000, a day */
+  /** Milliseconds for which the outcome of a job, and its `idempotencyKey`, are known. @default 86400000, a day */
   readonly keepMs?: number;
-  /** Told what goes wrong outside of calls, such as a lost connection, which is made again. @default nothing */
+  /** Called with errors outside of calls, such as a lost connection, which is made again. @default nothing */
   readonly onError?: (error: unknown) => void;
-  /** Told when the connection to Redis is lost, and when it is back. @default nothing */
+  /** Called when the connection to Redis is lost, and when it is back. @default nothing */
   readonly onConnection?: (change: ConnectionChange) => void;
   /** @default the time of the system */
   readonly clock?: Clock;

@@ -1,4 +1,4 @@
-/** What a queue takes, and what it can do. */
+/** The options of a queue, and its methods. */
 import type { Decision, MessageInput, Metadata, Store } from 'allium';
 import type { EventReader, FollowOptions, SentEvent, Show } from 'allium/http';
 import type { Outcome } from './jobs.js';
@@ -8,31 +8,33 @@ import type { QueueMetrics, RateLimit } from './turns.js';
 export interface QueueOptions extends SharedOptions {
   /** Where the sessions are: the store of the workers. `join`, `answer` and steering need it. */
   readonly store?: Store;
-  /** What readers see beside texts, the names and states of tools, questions and the end. */
+  /** What readers see in addition to texts, the names and states of tools, questions and the end. */
   readonly show?: Show;
-  /** Milliseconds that Redis may take to answer a call, which fails with `QUEUE_UNREACHABLE` then. @default 5000 */
+  /**
+   * Milliseconds that Redis may take to answer a call. After that it fails with `QUEUE_UNREACHABLE`. @default 5000
+   */
   readonly timeoutMs?: number;
 }
 
 export interface EnqueueOptions {
-  /** Whom the message is for. @default a new session */
+  /** The session of the message. @default a new session */
   readonly sessionId?: string;
-  /** Whose the session is. Tenants take turns, and have rates of their own. */
+  /** The owner of the session. Tenants take turns, and have their own rates. */
   readonly tenant?: string;
   /** Lower is sooner, among the jobs of a tenant. From 0 to 1,000,000. @default 0 */
   readonly priority?: number;
   /** Milliseconds before it may begin. @default 0 */
   readonly delayMs?: number;
-  /** A second job with the same key and tenant is not made: the caller gets the first one. It holds for `keepMs`. */
+  /** A second job with the same key and tenant is not made: the caller gets the first one. Holds for `keepMs`. */
   readonly idempotencyKey?: string;
-  /** Again and again: by a cron pattern or every so many milliseconds, under an id that `unschedule` takes. */
+  /** Repeats the job: by a cron pattern or every so many milliseconds, under an id for `unschedule`. */
   readonly schedule?: Schedule;
   /**
-   * What happens when a run of the session is under way: `queue` begins another after it, `steer` tells the model before its
-   * next turn, `follow-up` when it would end. @default 'queue'
+   * What happens if a run of the session is under way: `queue` begins another after it, `steer` sends the message
+   * into it, `follow-up` sends it for when the run would end. @default 'queue'
    */
   readonly whenBusy?: 'queue' | 'steer' | 'follow-up';
-  /** For hooks and tools: `ctx.runMetadata`. JSON. */
+  /** Data for hooks and tools: `ctx.runMetadata`. JSON. */
   readonly metadata?: Metadata;
 }
 
@@ -46,10 +48,10 @@ export interface ResumeOptions {
 
 export interface Schedule {
   readonly id: string;
-  /** As of cron, with optional seconds first. */
+  /** A cron pattern, with optional seconds first. */
   readonly cron?: string;
   readonly everyMs?: number;
-  /** Of `cron`: an IANA name. @default the zone of the worker's machine */
+  /** The time zone of `cron`: an IANA name. @default the zone of the worker's machine */
   readonly timeZone?: string;
 }
 
@@ -73,44 +75,47 @@ export interface FailedJob {
 }
 
 export interface AgentQueue {
-  /** Where the sessions are, if it was told. */
+  /** Where the sessions are, if it was given. */
   readonly store: Store | undefined;
-  /** Has an agent of the workers answer. Settles when Redis has the job. */
+  /** Lets an agent of the workers answer. Settles when Redis has the job. */
   enqueue(
     agent: string,
     input: MessageInput | readonly MessageInput[],
     options?: EnqueueOptions,
   ): Promise<Enqueued>;
-  /** Has the agent go on without a new message: as `session.continue()`. */
+  /** Lets the agent continue without a new message, like `session.continue()`. */
   continue(agent: string, options: EnqueueOptions & { readonly sessionId: string }): Promise<Enqueued>;
-  /** Has the agent go on with a run that waits for answers or broke off, whoever began it. */
+  /** Lets the agent continue a run that waits for answers or broke off, whoever began it. */
   resume(agent: string, options: ResumeOptions): Promise<Enqueued>;
-  /** The events of a session, each once, wherever its run is: what was, then what comes. Ends when its run has ended or waits. */
+  /**
+   * The events of a session, each once, wherever its run is: past ones, then new ones. Ends when its run has ended or
+   * waits.
+   */
   join(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
-  /** As `join`, many at a time: for servers. */
+  /** Like `join`, but many events at a time: for servers. */
   reader(sessionId: string, options?: FollowOptions): EventReader;
-  /** Answers a question. The run goes on: where it waits, or on any worker. Rejects as `session.answer()` does. */
+  /** Answers a question. The run continues where it waits, or on any worker. Rejects like `session.answer()`. */
   answer(requestId: string, decision: Decision): Promise<void>;
-  /** Ends a run, or takes its job back before it begins. False if there is nothing to end. */
+  /** Ends a run, or removes its job before it begins. False if there is nothing to end. */
   cancel(runId: string, reason?: string): Promise<boolean>;
-  /** Ends what is under way in a session. False if nothing is. */
+  /** Ends what is under way in a session. False if there is nothing. */
   stop(sessionId: string, reason?: string): Promise<boolean>;
   /** Is there a job of the session that has not ended? */
   isBusy(sessionId: string): Promise<boolean>;
   /**
-   * How a job ended; undefined while it has not, or when nobody knows any more. Of a run that asked and was answered, it
-   * tells what came of it.
+   * How a job ended; undefined while it has not, or if nobody knows any more. If its run asked something and was
+   * answered, the final outcome.
    */
   outcome(runId: string): Promise<Outcome | undefined>;
-  /** Waits for the end of a job. A job that nobody knows is an error. */
+  /** Waits for the end of a job. An unknown job is an error. */
   finished(runId: string, options?: { readonly signal?: AbortSignal }): Promise<Outcome>;
   /** The dead-letter list: jobs that failed for good, latest first. */
   failed(options?: { readonly limit?: number }): Promise<readonly FailedJob[]>;
   /** Sends failed jobs back into the queue: all, or those named. Returns how many. */
   redrive(...runIds: readonly string[]): Promise<number>;
-  /** Ends a schedule. False if there is none of that id. */
+  /** Ends a schedule. False if there is none with that id. */
   unschedule(id: string): Promise<boolean>;
-  /** Sets the rate of a tenant in the whole fleet, or takes it away. `*` is for all that have none of their own. */
+  /** Sets the rate of a tenant in the whole fleet, or removes it. `*` is for all tenants without their own. */
   setRateLimit(tenant: string, limit: RateLimit | undefined): Promise<void>;
   metrics(): Promise<QueueMetrics>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** `createQueue`: for processes that hand out work, follow it and answer its questions, and run no agent. */
+/** `createQueue`: for processes that hand out work, follow it and answer its questions, but run no agent. */
 import { createHash, randomUUID } from 'node:crypto';
 import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
 import { type EventReader, eventHub, type FollowOptions, type SentEvent, type Show } from 'allium/http';
@@ -121,12 +121,12 @@ class FleetQueue implements AgentQueue {
     return { runId, sessionId: (await turns.known(runId))?.sessionId ?? sessionId, state: 'known' };
   }
 
-  /** Speaks into the run under way. False where none is. */
+  /** Sends a message into the run under way. False if there is none. */
   async #say(data: JobData, how: 'steer' | 'follow-up'): Promise<boolean> {
     const { turns } = this.#backend;
     const { sessionId } = data;
     const session = this.#session(sessionId, data.tenant);
-    // Looked at before and after: a run that ends in between would leave the message lying.
+    // Checked before and after: a run that ends in between would leave the message unanswered.
     if (!(await turns.speak(sessionId))) return false;
     for (const one of [data.input].flat() as MessageInput[])
       await (how === 'steer' ? session.steer(one) : session.followUp(one));
@@ -193,7 +193,7 @@ class FleetQueue implements AgentQueue {
         { data: { requestId } },
       );
     const { sessionId, agent, tenant } = known;
-    // Also when somebody else has answered, and died before the run could go on.
+    // Also if somebody else has answered, and died before the run could continue.
     const goOn = () =>
       turns.file(`a_${createHash('sha1').update(requestId).digest('hex').slice(0, 20)}`, {
         kind: 'resume',
@@ -207,7 +207,7 @@ class FleetQueue implements AgentQueue {
     try {
       await this.#session(sessionId, tenant).answer(requestId, decision);
     } catch (error) {
-      // Whoever answered first may have died before the run was told to go on.
+      // The one who answered first may have died before the run was told to continue.
       if ((error as AlliumError).data?.late && (await this.#openRun(sessionId))) await goOn();
       throw error;
     }
@@ -271,20 +271,20 @@ class FleetQueue implements AgentQueue {
         stop,
       });
       const known = await turns.known(id);
-      // A job that was taken back may have been to go on with a run that waits: that is still there.
+      // A job that was removed may have been meant to continue a run that waits: that is still there.
       const waits = how === 'removed' ? id !== first : known?.outcome?.status === 'suspended';
       if (how === 'over' && by !== '') id = by;
       else if (known && waits) return this.#end(first, known, reason);
       else if (how === 'unknown' || how === 'over') return delayed === true;
       else {
-        // One that waits for its next try need not wait any longer.
+        // A job that waits for its next try need not wait any longer.
         if (how === 'told') await (await runs.getJob(id))?.promote().catch(() => undefined);
         return true;
       }
     }
   }
 
-  /** Ends a run that waits for an answer: a worker goes on with it, only to end it. */
+  /** Ends a run that waits for an answer: a worker continues it, only to end it. */
   async #end(of: string, { sessionId, agent, tenant }: Known, reason: string): Promise<true> {
     const { turns, retry, clock } = this.#backend;
     // From here on answers come too late.
@@ -326,7 +326,7 @@ class FleetQueue implements AgentQueue {
         reject(error);
       };
       const unlisten = connections.listen(channel, (message) => {
-        // It brings the outcome of the job along. Another job may have gone on with its run.
+        // It brings the outcome of the job. Another job may have continued its run.
         const mine = message.startsWith(`end ${id} `);
         if (!mine) return void look().catch(fail);
         end();
@@ -370,7 +370,7 @@ class FleetQueue implements AgentQueue {
     for (const job of jobs) {
       if (!job || !(await job.isFailed())) continue;
       const { id, data } = job;
-      // First the record, so that whoever is interrupted here finds the failed job again.
+      // The record first, so that an interrupted call finds the failed job again.
       await turns.forget(id!);
       await job.remove();
       await turns.file(id!, { ...data, redriven: (data.redriven ?? 0) + 1 });
@@ -397,7 +397,7 @@ class FleetQueue implements AgentQueue {
     return this.#backend.close();
   }
 
-  /** A session to look at and to write to. Nothing of it is ever run here. */
+  /** A session to look at and to write to. It is never run here. */
   #session(sessionId: string, tenant: string | undefined) {
     const store = this.#needsStore('answers and steering');
     this.#reader ??= new Agent({ name: 'queue', model: nobody, store });
@@ -431,7 +431,7 @@ export async function metricsOf({ turns, runs, later }: Backend): Promise<QueueM
   return { ...seen, delayed, failed };
 }
 
-/** Ids have neither of the characters that stand between a job and its runs, messages and questions. */
+/** Ids contain neither of the characters that separate a job from its runs, messages and questions. */
 function newId(): string {
   return `r_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
 }
@@ -443,7 +443,7 @@ function keyed(tenant: string | undefined, key: string): string {
   return `k_${hash.slice(0, 24)}`;
 }
 
-/** As JSON keeps it. What is wrong with it is told here, and not by a worker, hours later. */
+/** As JSON keeps it. Mistakes are reported here, and not by a worker hours later. */
 function toInput(input: MessageInput | readonly MessageInput[]): JobData['input'] {
   return typeof input === 'string' ? input : toMessages(input);
 }

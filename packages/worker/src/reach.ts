@@ -1,4 +1,4 @@
-/** How long Redis may take, and what is said when it takes longer. */
+/** How long Redis may take, and the error if it takes longer. */
 import { AlliumError } from 'allium';
 
 /** Asks Redis, as long as it may take. */
@@ -7,7 +7,7 @@ export type Reach = <T>(ask: () => Promise<T>) => Promise<T>;
 /** For workers, which wait until Redis is back. */
 export const forever: Reach = (ask) => ask();
 
-/** For callers, who are told after `timeoutMs`. */
+/** For callers, who get an error after `timeoutMs`. */
 export function within(timeoutMs: number, address: string): Reach {
   const unreachable = (cause?: unknown): AlliumError =>
     new AlliumError(
@@ -30,7 +30,7 @@ export function within(timeoutMs: number, address: string): Reach {
   };
 }
 
-/** Settles with it, or after so many milliseconds without it. Never rejects. */
+/** Settles with it, or after this many milliseconds without it. Never rejects. */
 export async function atMost(ms: number, wait: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** What a worker does with a job: what there is to do is told by the journal, whoever worked on it before. */
+/** What a worker does with a job. The journal says what is left to do, whoever worked on it before. */
 import {
   type Agent,
   AlliumError,
@@ -22,25 +22,25 @@ export interface JobRun {
   /** Somebody cancelled it meanwhile. */
   readonly cancelled: string | undefined;
   readonly signal: AbortSignal;
-  /** Tells those who follow. */
+  /** Informs those who follow. */
   readonly tap: RunTap;
 }
 
 /** How a run begins: with `run`, `resume` or `continue` of a session. */
 export type Start = 'run' | 'resume' | 'continue';
 
-/** Runs, goes on, or finds out how it ended. Rejects as the run does. */
+/** Runs, continues, or finds out how it ended. Rejects like the run. */
 export async function runJob(job: JobRun): Promise<Outcome> {
   const { agent, store, id, data, fresh, cancelled } = job;
   const { sessionId, tenant } = data;
   const session = agent.session(sessionId, { store, ...(tenant !== undefined && { tenant }) });
-  // Of a resume that names no job: whatever run the session had last.
+  // For a resume that names no job: the last run of the session.
   const base = data.of ?? (data.kind === 'resume' ? undefined : id);
   const last = fresh && data.kind !== 'resume' ? undefined : await lastRun(store, sessionId, base);
   if (last?.state === 'ended') return last.outcome;
   if (cancelled !== undefined) {
     if (last?.state !== 'open') return aborted(base ?? id, sessionId, cancelled);
-    // Taken by the run as soon as it goes on, together with its end.
+    // The run takes it as soon as it continues, together with its end.
     await stored(() =>
       store.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) }),
     );
@@ -66,13 +66,13 @@ async function go(job: JobRun, session: Session, start: Start, runId: string): P
   } catch (error) {
     const { code, result } = error as { code?: string; result?: RunResult };
     if (code === 'ABORTED' && result) return { ...outcomeOf(result), status: 'aborted' };
-    // What was said is in the history and has been answered.
+    // The message is in the history and has been answered.
     if (code === 'NOTHING_TO_CONTINUE') return { status: 'done', runId, sessionId: session.id, text: '' };
     throw error;
   }
 }
 
-/** A store that fails here is down, as one that fails in a run is: the job is tried again. */
+/** If the store fails here, it is down, as if it failed in a run: the job is retried. */
 async function stored<T>(ask: () => Awaitable<T>): Promise<T> {
   try {
     return await ask();

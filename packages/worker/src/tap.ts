@@ -1,19 +1,20 @@
 /**
- * Tells those who follow a run from other processes what happens in it, as it happens. It always knows the message that is
- * being written, so that whoever comes late gets the text so far; while nobody follows, that is all it does.
+ * Sends what happens in a run, as it happens, to those who follow it from other processes. It always knows the
+ * message that is being written, so that late followers get the text so far; while nobody follows, that is all it
+ * does.
  */
 import { randomUUID } from 'node:crypto';
 import type { AgentEvent, MessageDelta, NewEntry, Observer } from 'allium';
 import type { Outcome } from './jobs.js';
 import { deltaToWire, endToWire, toWire, type WireEvent, type WireMessage } from './wire.js';
 
-/** So many events may wait for Redis. Then they are let go, and readers ask for the text so far. */
+/** How many events may wait for Redis. Beyond that they are dropped, and readers ask for the text so far. */
 const MOST_WAITING = 2000;
 
-/** Sends to whoever follows. Resolves with how many there are. */
+/** Sends to all followers. Resolves with how many there are. */
 export type Publish = (message: string) => Promise<number>;
 
-/** Where an entry is, and which event tells of it: none, where the key is empty. */
+/** Where an entry is, and the event that stands for it: none if the key is empty. */
 interface Written {
   readonly key: string;
   readonly seq: number;
@@ -24,7 +25,7 @@ export class RunTap {
   private readonly epoch = randomUUID().slice(0, 8);
   /** Events so far. */
   private n = 0;
-  /** The last entry that the events so far tell of. Unknown before anything is written or read. */
+  /** The last entry that the events so far cover. Unknown before anything is written or read. */
   private seq: number | undefined;
   private written: Written[] = [];
   /** Events whose entries are not written yet, and those after them. */
@@ -46,7 +47,7 @@ export class RunTap {
     if (this.seq === undefined) this.startsAfter(seq);
   }
 
-  /** Somebody follows from now on, and gets what there is so far. */
+  /** Somebody follows from now on, and gets everything so far. */
   listen(): void {
     if (this.over) return;
     this.flush();
@@ -76,7 +77,7 @@ export class RunTap {
     if (this.endSeen) this.close();
   }
 
-  /** Another worker goes on, or another try: nothing more is told here. */
+  /** Another worker or another try continues: nothing more is sent here. */
   lose(): void {
     if (this.over) return;
     this.over = true;
@@ -100,7 +101,7 @@ export class RunTap {
     if (passed > 0) this.held.splice(0, passed);
   }
 
-  /** Nobody hears of a result before it is written. */
+  /** Nobody gets a result before it is written. */
   private isBlocked(event: AgentEvent): boolean {
     if (this.seq === undefined) return event.type !== 'agent_end';
     return event.type === 'tool_execution_end' && !this.written.some(({ key }) => key === keyOf(event));
@@ -118,7 +119,7 @@ export class RunTap {
     if (wire) this.tell(wire);
   }
 
-  /** The events so far tell of the entry with this key, of all before it, and of those after it that tell nothing. */
+  /** The events so far cover the entry with this key, all before it, and those after it that have no events. */
   private advance(key: string): void {
     if (key === '') return;
     const { written } = this;
@@ -152,7 +153,7 @@ export class RunTap {
     this.out.push(event);
     if (this.sending) return;
     this.sending = true;
-    // What comes at once goes together.
+    // What comes at once is sent together.
     queueMicrotask(() => this.flush());
   }
 
@@ -168,7 +169,7 @@ export class RunTap {
     void this.send([this.epoch, this.n - out.length, out]).then(() => this.flush());
   }
 
-  /** Nobody hears of a connection that is lost: readers notice that something is missing. */
+  /** A lost connection isn't reported: readers notice that something is missing. */
   private async send(message: WireMessage): Promise<void> {
     try {
       if ((await this.publish(JSON.stringify(message))) === 0) this.listened = false;
@@ -197,7 +198,7 @@ function keyOfEntry(entry: NewEntry): string {
       return `t ${entry.message.toolCallId}`;
     case 'request':
       return `q ${entry.request.id}`;
-    // Readers are told of these, but by no event of their own.
+    // Readers see these, but without their own event.
     case 'answer':
     case 'rewind':
     case 'run_end':

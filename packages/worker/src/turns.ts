@@ -1,4 +1,4 @@
-/** Whose turn it is: hands jobs of tenants to BullMQ, fairly and within their rates. */
+/** Decides whose turn it is: passes jobs of tenants to BullMQ, fairly and within their rates. */
 import { createHash } from 'node:crypto';
 import type { Clock } from 'allium';
 import type { Queue } from 'bullmq';
@@ -15,7 +15,7 @@ export interface RateLimit {
 
 /** The queue at a moment. */
 export interface QueueMetrics {
-  /** Jobs that have not begun: those of busy sessions and of tenants whose rate is used up too. */
+  /** Jobs that have not begun, including those of busy sessions and of tenants whose rate is used up. */
   readonly waiting: number;
   /** Jobs that a worker has, or is about to get. */
   readonly running: number;
@@ -38,7 +38,7 @@ export interface QueueMetrics {
 type Turn = readonly [jobs: readonly string[], next: string];
 
 export class Turns {
-  /** When a tenant whose rate is used up can go on. */
+  /** When a tenant whose rate is used up may continue. */
   nextAt: number | undefined;
   readonly base: string;
 
@@ -54,7 +54,7 @@ export class Turns {
     this.base = `{${prefix}}:q:`;
   }
 
-  /** False if there is such a job already. */
+  /** False if the job exists already. */
   async file(id: string, data: JobData): Promise<boolean> {
     const { sessionId, tenant = '', priority = 0, agent, of = '' } = data;
     const [isNew, turn] = await this.run<[number, Turn]>(
@@ -84,12 +84,12 @@ export class Turns {
     return this.run(START, id, takeovers, worker);
   }
 
-  /** Somebody follows the session: its worker says what there is so far, and what comes. */
+  /** Somebody follows the session: its worker sends everything so far, and what comes. */
   async listen(sessionId: string): Promise<void> {
     await this.run(LISTEN, sessionId);
   }
 
-  /** True if somebody spoke to the session while the job ran. */
+  /** True if somebody sent a message to the session while the job ran. */
   async finish(id: string, outcome: Outcome, of = ''): Promise<boolean> {
     const { status } = outcome;
     // A run that waits for an answer may wait for weeks.
@@ -126,7 +126,7 @@ export class Turns {
     return [how, by];
   }
 
-  /** Is a job at work on the session? Its end looks for what was said. */
+  /** Is a job working on the session? At its end it looks for messages. */
   async speak(sessionId: string): Promise<boolean> {
     return (await this.run<string>(SPEAK, sessionId)) !== '';
   }
@@ -135,7 +135,7 @@ export class Turns {
     await this.give((await this.run<[number, Turn]>(BEAT, worker, capacity, deadAfterMs))[1]);
   }
 
-  /** Gives BullMQ again what it never got, and ends what it has no more: somebody died in between, or removed a job. */
+  /** Gives BullMQ what it never got, and ends what it has lost: somebody died in between, or removed a job. */
   async sweep(olderMs: number): Promise<void> {
     const [lost, long] = await this.run<[string[], string[]]>(SWEEP, this.clock.now() - olderMs, 100);
     await this.give([lost, '']);
@@ -155,17 +155,17 @@ export class Turns {
     }
   }
 
-  /** Where the ends of a session's jobs are told. */
+  /** The channel for the ends of a session's jobs. */
   channel(sessionId: string): string {
     return `${this.base}ev:${sessionId}`;
   }
 
-  /** Where workers tell what happens in the run of a session. */
+  /** The channel on which workers send what happens in the run of a session. */
   liveChannel(sessionId: string): string {
     return `${this.base}lv:${sessionId}`;
   }
 
-  /** Where a worker is told who follows. */
+  /** The channel on which a worker learns who follows. */
   workerChannel(worker: string): string {
     return `${this.base}w:${worker}`;
   }
@@ -180,7 +180,7 @@ export class Turns {
     return (await this.reach(() => this.redis.lindex(`${this.base}s:${sessionId}`, 0))) ?? undefined;
   }
 
-  /** What is known of a job: of one that has ended, for as long as `keepMs`. */
+  /** What is known about a job. One that has ended is known for `keepMs`. */
   async known(id: string): Promise<Known | undefined> {
     const [sessionId, tenant, agent, state, result, by] = await this.reach(() =>
       this.redis.hmget(`${this.base}i:${id}`, 's', 't', 'a', 'st', 'res', 'by'),
@@ -196,7 +196,7 @@ export class Turns {
     };
   }
 
-  /** What is known of a job, or of the last one that went on with its run. */
+  /** What is known about a job, or about the last one that continued its run. */
   async latest(id: string): Promise<Known | undefined> {
     const known = await this.known(id);
     return known?.by === undefined ? known : ((await this.latest(known.by)) ?? known);
@@ -206,7 +206,7 @@ export class Turns {
     await this.reach(() => this.redis.del(`${this.base}i:${id}`));
   }
 
-  /** `*` is for every tenant that has none of its own. */
+  /** `*` is for every tenant without its own. */
   async limit(tenant: string, limit: RateLimit | undefined): Promise<void> {
     const key = `${this.base}rates`;
     await this.reach(() =>
@@ -235,7 +235,7 @@ export class Turns {
     };
   }
 
-  /** What fails here is repaired by `sweep`. */
+  /** `sweep` repairs what fails here. */
   private async give([jobs, next]: Turn): Promise<void> {
     this.nextAt = next === '' ? undefined : Number(next);
     if (jobs.length === 0) return;
@@ -282,7 +282,7 @@ export interface Known {
   readonly agent: string;
   readonly tenant?: string;
   readonly running: boolean;
-  /** The job that goes on with its run. */
+  /** The job that continues its run. */
   readonly by?: string;
   readonly outcome?: Outcome;
 }

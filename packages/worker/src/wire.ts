@@ -1,15 +1,17 @@
-/** How the events of a run travel from the worker to those who follow it: short, and without what the journal has anyway. */
+/**
+ * How the events of a run travel from the worker to its followers: short, and without what is in the journal anyway.
+ */
 import type { AgentEvent, MessageDelta } from 'allium';
 import type { Outcome } from './jobs.js';
 
-/** A piece of text of the message that was started last: block, text, and 1 if the model is thinking aloud. Or an event. */
+/** A piece of text of the message that was started last: block, text, and 1 if it is thinking. Or an event. */
 export type WireEvent =
   | readonly [block: number, text: string, thinking?: 1]
   | Readonly<Record<string, unknown>>;
 
 /**
- * `n`: how many events of this try were told before these. With `seq`, it is for those who come late: the journal up to that
- * entry, and then these events, is everything so far. `null` instead of events: this worker tells nothing more.
+ * `n`: how many events of this try were sent before these. With `seq`, it is for late followers: the journal up to
+ * that entry, and then these events, is everything so far. `null` instead of events: this worker sends nothing more.
  */
 export type WireMessage = readonly [
   epoch: string,
@@ -18,7 +20,7 @@ export type WireMessage = readonly [
   seq?: number,
 ];
 
-/** Undefined for what nobody is shown. */
+/** Undefined for events that nobody is shown. */
 export function toWire(event: AgentEvent): WireEvent | undefined {
   const { type } = event;
   switch (type) {
@@ -59,7 +61,7 @@ export function endToWire({ runId, status, stop, pending = [] }: Outcome): WireE
 export class WireReader {
   private messageId = '';
 
-  /** As much of the event as those who show it read. */
+  /** The parts of the event that those who show it read. */
   read(event: WireEvent): AgentEvent {
     if (!Array.isArray(event)) {
       const whole = event as unknown as AgentEvent;

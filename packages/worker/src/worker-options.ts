@@ -1,4 +1,4 @@
-/** What a worker takes, and what it can do. */
+/** The options of a worker, and its methods. */
 import type { Agent, Store } from 'allium';
 import { invalidOption, isRecord } from 'allium/kit';
 import type { Outcome } from './jobs.js';
@@ -13,22 +13,25 @@ export interface WorkerOptions extends SharedOptions {
   /** Jobs at a time. They wait for models most of the time, so many fit into one process. @default 10 */
   readonly concurrency?: number;
   /**
-   * Milliseconds after which a worker that says nothing is taken for dead, and its jobs are taken over. Renewed all the
-   * time, so runs may take longer. @default 30000
+   * Milliseconds after which a silent worker counts as dead, and its jobs are taken over. Renewed all the time, so
+   * runs may take longer. @default 30000
    */
   readonly lockMs?: number;
-  /** A job that has outlived so many workers is taken for their killer, and fails. @default 10 */
+  /** A job that so many workers died with is assumed to kill them, and fails. @default 10 */
   readonly maxTakeovers?: number;
   /** Milliseconds for the runs under way when the worker is told to leave. @default 25000 */
   readonly drainMs?: number;
   /** Signals that make the worker leave, and the process end after it. @default ['SIGTERM'] */
   readonly drainOn?: readonly NodeJS.Signals[];
-  /** Told what happens to jobs, for logs. */
+  /** Called with what happens to jobs, for logs. */
   readonly onEvent?: (event: WorkerEvent) => void;
 }
 
 export interface WorkerEvent {
-  /** `takeover`: begun again after another worker died. `retry`: it failed and is tried again. `handed over`: by a worker that leaves. */
+  /**
+   * `takeover`: begun again after another worker died. `retry`: it failed and is tried again. `handed over`: by a
+   * worker that leaves.
+   */
   readonly type: 'started' | 'takeover' | 'ended' | 'retry' | 'failed' | 'handed over' | 'lost';
   readonly runId: string;
   readonly sessionId: string;
@@ -50,7 +53,7 @@ export interface Health {
 export interface DrainOptions {
   /** Milliseconds for the runs under way. @default `drainMs` of the worker */
   readonly deadlineMs?: number;
-  /** After so many of them, runs break off where another worker can go on. @default half of `deadlineMs` */
+  /** After this many of them, runs break off where another worker can continue. @default half of `deadlineMs` */
   readonly finishMs?: number;
 }
 
@@ -63,8 +66,8 @@ export interface AgentWorker {
   /** The metrics as Prometheus reads them. */
   prometheus(): Promise<string>;
   /**
-   * Leaves: takes nothing new, lets runs end for half of the time, has the others break off between two turns, where another
-   * worker goes on with them, and gives up what is left at the end of it.
+   * Leaves: takes nothing new, lets runs end for half of the time, then breaks the others off between two turns,
+   * where another worker continues them, and gives up what is left at the end.
    */
   drain(options?: DrainOptions): Promise<void>;
   /** Drains, and closes its connections. */

@@ -1,4 +1,4 @@
-/** `createWorker`: runs the agents, any number of processes of them. */
+/** `createWorker`: runs agents, in any number of processes. */
 import { randomUUID } from 'node:crypto';
 import type { Agent } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
@@ -80,7 +80,7 @@ class FleetWorker implements AgentWorker {
       ...shared,
       concurrency,
       lockDuration: lockMs,
-      // Looked for often, so that a takeover waits for the lock and for hardly anything else.
+      // Checked often, so that a takeover waits for the lock and for hardly anything else.
       stalledInterval: Math.ceil(lockMs / 4),
       // Counted by `maxTakeovers`.
       maxStalledCount: 1_000_000,
@@ -162,11 +162,11 @@ class FleetWorker implements AgentWorker {
       }
     };
     if (finishMs === 0) to('draining');
-    // First of all, so that what it hands over is not taken by itself.
+    // First of all, so that it doesn't take what it hands over.
     const ended = Promise.all([this.jobs.close(), this.intake.close()]);
     ended.catch(onError);
     const timers = [setTimeout(to, finishMs, 'draining'), setTimeout(to, deadlineMs, 'shut')];
-    // Code that ignores its signal keeps its job until the process ends, and then another worker takes it over.
+    // Code that ignores its signal keeps its job until the process ends; then another worker takes it over.
     const givenUp = new Promise<void>((resolve) => {
       timers.push(setTimeout(resolve, deadlineMs + LAST_MS));
       // There is nobody to say goodbye to.
@@ -184,12 +184,12 @@ class FleetWorker implements AgentWorker {
     void atMost(this.settings.drainMs + 3 * LAST_MS, this.close()).then(end);
   };
 
-  /** With a short lock, a dead worker's places are given up as soon as its jobs are taken over. */
+  /** With a short lock, the places of a dead worker are given up as soon as its jobs are taken over. */
   private get beatMs(): number {
     return Math.min(BEAT_MS, Math.ceil(this.settings.lockMs / 3));
   }
 
-  /** One that was not heard of for so long takes no jobs, and its place in the fleet is given up. */
+  /** After this long without a sign, a worker takes no jobs, and its place in the fleet is given up. */
   private get deadAfterMs(): number {
     return Math.max(this.settings.lockMs, 3 * this.beatMs);
   }
@@ -254,13 +254,13 @@ class FleetWorker implements AgentWorker {
       fresh,
       opening,
     };
-    // The same job, while this process does not know yet that it has lost it: the old run cannot write any more.
+    // The same job, while this process doesn't know yet that it has lost it: the old run can't write any more.
     this.lose(id);
     this.held.set(id, held);
     let outcome: Outcome;
     try {
       outcome = await this.perform(job, held, told);
-      // What this process says of the run does not count any more; whoever has it now reads the journal.
+      // What this process says about the run doesn't count any more; its new owner reads the journal.
       if (held.fence.state === 'shut') throw new Error('The run was given up.');
       tap.end(outcome);
     } catch (error) {
@@ -304,7 +304,9 @@ class FleetWorker implements AgentWorker {
     });
   }
 
-  /** The end of a job, before BullMQ hears of it: should this process die in between, the next one finds it here. */
+  /**
+   * Records the end of a job before BullMQ hears of it: if this process dies in between, the next one finds it here.
+   */
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
     const { turns, clock } = this.backend;
     const spoken = await turns.finish(id, outcome, data.of);
@@ -354,11 +356,11 @@ class FleetWorker implements AgentWorker {
       this.tell({ type: 'retry', ...about });
       throw error;
     }
-    // First the dead-letter list: whoever hears of the end finds the job there.
+    // The dead-letter list first, so that those who hear of the end find the job there.
     await job.moveToFailed(new UnrecoverableError(messageOf(error)), token);
     await turns.finish(job.id!, failure(job.id!, data.sessionId, error), data.of);
     this.tell({ type: 'failed', ...about });
-    // BullMQ need not move it once more.
+    // BullMQ need not move it again.
     throw new WaitingError();
   }
 
@@ -388,7 +390,7 @@ const ANSWER_MS = 2000;
 
 function backoff(tries: number, { delayMs, maxDelayMs }: JobData['retry']): number {
   const full = Math.min(maxDelayMs, delayMs * 2 ** (tries - 1));
-  // Many jobs that failed together do not come back together.
+  // Many jobs that failed together should not come back together.
   return Math.ceil(full / 2 + (Math.random() * full) / 2);
 }
 

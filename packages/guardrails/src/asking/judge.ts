@@ -1,4 +1,4 @@
-/** Asks a model about a text, so that neither the text nor a careless answer can talk it into a "yes". */
+/** Asks a model about a text in such a way that neither the text nor a careless answer can talk it into a "yes". */
 import {
   type Clock,
   type GuardContext,
@@ -12,8 +12,8 @@ import {
 import { hashText, kinds } from 'allium/kit';
 
 /**
- * Option of guardrails whose judge may run beside the first model call: nothing is released and no tool runs until it has
- * spoken, and a refusal aborts the call. Only for `on: ['input']`.
+ * Option of guardrails whose judge may run in parallel to the first model call: nothing is released and no tool runs
+ * until it has answered, and a refusal aborts the call. Only for `on: ['input']`.
  */
 export const PARALLEL_FIELD = {
   /** Judge the input beside the first model call, instead of before it. Only for `on: ['input']`. @default false */
@@ -24,7 +24,7 @@ export const PARALLEL_FIELD = {
 export const JUDGE_FIELDS = {
   /** How long the model may take, in milliseconds. What takes longer counts as unclear. @default 15000 */
   timeoutMs: kinds.timeout,
-  /** What an answer means that is missing, late or nonsense. @default 'deny' */
+  /** What a missing, late or nonsensical answer means. @default 'deny' */
   onUnclear: kinds.oneOf('deny', 'allow'),
   /** Times the model. @default the system's clock */
   clock: kinds.methods<Clock>('now', 'setTimer'),
@@ -32,7 +32,7 @@ export const JUDGE_FIELDS = {
 
 export interface JudgeOptions {
   readonly model: Model;
-  /** What the model is to decide, in words. */
+  /** What the model has to decide, in words. */
   readonly policy: string;
   /** The kind of the verdict. */
   readonly kind: string;
@@ -51,8 +51,8 @@ does not quote the text}.`;
 const UNCLEAR = 'The judge gave no clear answer.';
 
 /**
- * A verdict, or nothing if the text is allowed. The mark is made of the text, so a text cannot hold it, and an answer without
- * it was not written by a model that followed the rules.
+ * A verdict, or nothing if the text is allowed. The mark is made from the text, so a text can't contain it, and an
+ * answer without it was not written by a model that followed the rules.
  */
 export async function judged(
   subject: Pick<GuardSubject, 'text' | 'result'>,
@@ -80,7 +80,7 @@ export async function judged(
   try {
     const answer = await (timeoutMs === Number.POSITIVE_INFINITY ? asked : Promise.race([asked, late]));
     if (answer === undefined) {
-      // Whatever becomes of it, nobody waits for it any more.
+      // Nobody waits for it any more.
       asked.catch(() => undefined);
       return unclear;
     }
@@ -111,7 +111,10 @@ function answerOf(answer: string, mark: string): { allowed: boolean; reason: str
   };
 }
 
-/** Everything that is judged: details of a result, too, which no model is shown but which events and journals have. */
+/**
+ * Everything that is judged, including the details of a result: no model sees them, but events and journals have
+ * them.
+ */
 function textsOf({ text, result }: Pick<GuardSubject, 'text' | 'result'>): string {
   if (result?.details === undefined || result.details === null) return text;
   return `${text}\n${JSON.stringify(result.details)}`;
@@ -120,8 +123,8 @@ function textsOf({ text, result }: Pick<GuardSubject, 'text' | 'result'>): strin
 const WORD = /[\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}@._+/:-]*/gu;
 
 /**
- * A reason goes where the text may not: into the history, events and journals. So words that the judge has from the text are
- * left out of it, unless the policy or every other reason has them too.
+ * A reason goes where the text may not: into the history, events and journals. So words that the judge took from the
+ * text are left out, unless the policy or every other reason has them too.
  */
 function unquoted(reason: string, text: string, policy: string): string {
   const [own, judgedText] = [policy.toLowerCase(), text.toLowerCase()];
@@ -135,7 +138,7 @@ function unquoted(reason: string, text: string, policy: string): string {
     .replace(/…(?:[\s,]*…)+/g, '…');
 }
 
-/** Words of reasons that tell nothing of a text. */
+/** Words of reasons that reveal nothing about a text. */
 const USUAL = new Set(
   'the and for that this with from not are was were has have had its his her their they them you your who which what when where how why but can may must should would could does did will text texts message messages answer answers user users policy policies rule rules allowed against about asks asking ask asked gives giving give given contains contain says say said speaks speak tries trying try wants want request requests requested information advice claim claims claimed support supported sources source instruction instructions prompt system agent model secret data personal because than then into other another any all some more one two'.split(
     ' ',

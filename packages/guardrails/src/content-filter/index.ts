@@ -1,4 +1,4 @@
-/** Keeps words and patterns of yours out of what goes in and comes out. */
+/** Keeps your own words and patterns out of what goes in and comes out. */
 import type { Middleware } from 'allium';
 import { checkFields, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
@@ -17,13 +17,13 @@ export const OPTIONS = {
       { schema: { type: 'string' } },
     ),
   ) as Kind<readonly (RegExp | string)[]>,
-  /** Stands where something was cut. @default '[removed]' */
+  /** Replaces what was cut. @default '[removed]' */
   replacement: kinds.text,
 };
 
 export type ContentFilterOptions = OptionsOf<typeof OPTIONS>;
 
-/** How long a match of a pattern may be for a stream to be cut in time, unless `window` says otherwise. */
+/** How long a match of a pattern may be to be cut in a stream, unless `window` says otherwise. */
 const PATTERN_WINDOW = 128;
 
 /**
@@ -46,7 +46,7 @@ export function contentFilter(options: ContentFilterOptions = {}): Middleware {
   return searchGuard(options, {
     kind: 'content-filter',
     hold: window,
-    // From the beginning, whatever is decided: where a match of somebody's pattern begins depends on the one before it.
+    // From the beginning, whatever is decided: where a match of a user's pattern begins depends on the one before it.
     detect(text) {
       const found: Finding[] = [];
       for (const [kind, search] of searches) search(text, (start, end) => found.push({ start, end, kind }));

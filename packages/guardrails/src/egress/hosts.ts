@@ -45,7 +45,7 @@ export function findHosts(text: string, from: number, whole: boolean): FoundHost
   return found;
 }
 
-/** `https://…`: where the scheme begins; -1 if this colon is none. */
+/** `https://…`: where the scheme begins; -1 if this colon isn't part of one. */
 function afterScheme(text: string, colon: number): number {
   SLASHES.lastIndex = colon + 1;
   if (!SLASHES.test(text)) return -1;
@@ -58,7 +58,7 @@ function withoutScheme(text: string, slash: number): number {
   const next = text.charCodeAt(slash + 1);
   if (next !== 47 && next !== 92) return -1;
   const previous = text[slash - 1] ?? '';
-  // In prose and code `//` is a comment; only where an address is expected is it one.
+  // In prose and code `//` is a comment. It is an address only where one is expected.
   if (!/[("'=]/.test(previous)) return -1;
   return /[\w[]/.test(text[slash + 2] ?? '') ? slash : -1;
 }
@@ -71,7 +71,7 @@ function www(text: string, at: number): number {
 function endOf(text: string, from: number): number {
   ENDS.lastIndex = from;
   let end = ENDS.exec(text)?.index ?? text.length;
-  // Marks of the sentence, and a parenthesis that Markdown opened before the address.
+  // Punctuation of the sentence, and a parenthesis that Markdown opened before the address.
   while (end > from && /[.,;:!?*_~\])]/.test(text[end - 1]!)) {
     const closing =
       text[end - 1] === ')' && count(text.slice(from, end), '(') >= count(text.slice(from, end), ')');
@@ -114,7 +114,7 @@ const ADDRESS =
 function bareHost(text: string): string | undefined {
   const plain = text.trim();
   if (plain.length > 2048 || (FILE_NAME.test(plain) && !plain.includes('/'))) return undefined;
-  // A lone number is an address only to a browser; a number with dots or a prefix is one to everybody.
+  // A lone number is an address only for a browser; a number with dots or a prefix is one for everybody.
   if (!HOST.test(plain) && !(ADDRESS.test(plain) && !/^\d+$/.test(plain))) return undefined;
   return hostOf(`//${plain}`) || undefined;
 }

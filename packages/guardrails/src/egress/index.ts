@@ -8,15 +8,15 @@ export const OPTIONS = {
   ...SEARCH_FIELDS,
   /** Hosts that may be named: `example.org`, or `*.example.org` for all below it. @default none */
   allowHosts: kinds.names,
-  /** Stands where an address was cut. @default '[link removed]' */
+  /** Replaces an address that was cut. @default '[link removed]' */
   replacement: kinds.text,
 };
 
 export type EgressOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Cuts addresses of other hosts out of answers and out of arguments of tools: plain, in Markdown and HTML, with or without
- * a scheme, however the host is spelled.
+ * Cuts addresses of other hosts out of answers and out of arguments of tools: plain, in Markdown and HTML, with or
+ * without a scheme, however the host is spelled.
  *
  * @example
  * new Agent({ model, middleware: [egress({ allowHosts: ['example.org', '*.example.org'] })] });

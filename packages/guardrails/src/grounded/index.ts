@@ -5,7 +5,7 @@ import { JUDGE_FIELDS, judged } from '../asking/judge.js';
 import type { Finding } from '../scan/finding.js';
 import { COMMON_FIELDS, guardrailOf, searchGuard } from '../scan/guard.js';
 
-/** Texts, or a function that gives those of a run. */
+/** Texts, or a function that returns those of a run. */
 export type Sources = readonly string[] | ((ctx: GuardContext) => readonly string[]);
 
 export const OPTIONS = {
@@ -13,19 +13,19 @@ export const OPTIONS = {
   ...JUDGE_FIELDS,
   /** What an answer may claim. @default what tools returned in this session */
   sources: kinds.either(kinds.names, kinds.func()) as Kind<Sources>,
-  /** The share of a sentence's words that have to stand in the sources. @default 0.5 */
+  /** The share of a sentence's words that must be in the sources. @default 0.5 */
   support: kinds.number(0, 1),
   /** Compares the answer with the sources. @default words and numbers decide */
   model: kinds.model<Model>(),
-  /** Stands where a sentence was cut. @default '[unsupported]' */
+  /** Replaces a sentence that was cut. @default '[unsupported]' */
   replacement: kinds.text,
 };
 
 export type GroundedOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Refuses answers with sentences that the sources do not support, and asks the model again. Without a model it compares
- * words and numbers: a number that stands in no source is an invention, and so is a sentence of other words.
+ * Refuses answers with sentences that the sources do not support, and asks the model again. Without a model it
+ * compares words and numbers: a number that is in no source is invented, and so is a sentence of other words.
  *
  * @example
  * new Agent({ model, tools: [search], middleware: [grounded()] });

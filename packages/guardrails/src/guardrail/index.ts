@@ -4,7 +4,10 @@ import { checkFields, invalidOption, isThenable, kinds, type OptionsOf } from 'a
 import { PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 
-/** What a check says of a text: spans that may not pass, `true` or a reason if none of it may, nothing if all is well. */
+/**
+ * What a check says about a text: spans that may not pass, `true` or a reason if none of it may, nothing if all is
+ * well.
+ */
 export type Checked = readonly Span[] | boolean | string | undefined;
 
 const hold = kinds.either(
@@ -14,15 +17,21 @@ const hold = kinds.either(
 
 export const OPTIONS = {
   ...COMMON_FIELDS,
-  /** Looks at each text, at once, and returns what may not pass. While text streams it is asked again with more of it. */
+  /**
+   * Checks each text synchronously and returns what may not pass. While text streams, it is called again with more of
+   * it.
+   */
   check: kinds.func<(text: string, ctx: GuardContext) => Checked>(),
   /** Judges the whole text, call or result, and may take its time: for models and services. */
   judge:
     kinds.func<(subject: GuardSubject, ctx: GuardContext) => Awaitable<Verdict | boolean | string | void>>(),
-  /** How much streamed text waits for `check`: `window(n)` catches every match of up to n characters. @default 'full' */
+  /**
+   * How much streamed text is held back for `check`: `window(n)` catches every match of up to n characters. @default
+   * 'full'
+   */
   hold,
   ...PARALLEL_FIELD,
-  /** Stands where a span was cut. @default '[redacted]' */
+  /** Replaces a span that was cut. @default '[redacted]' */
   replacement: kinds.text,
   /** Models that `judge` asks through `ctx.context.generate()`. */
   models: kinds.listOf(kinds.model<Model>()),
@@ -31,7 +40,7 @@ export const OPTIONS = {
 export type GuardrailOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Makes a guardrail of a function.
+ * Makes a guardrail from a function.
  *
  * @example
  * guardrail({ name: 'no-shouting', check: (text) => /[A-Z]{12}/.test(text) && 'Please do not shout.', action: 'block' });

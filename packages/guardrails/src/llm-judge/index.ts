@@ -8,7 +8,7 @@ export const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
   ...PARALLEL_FIELD,
-  /** Judges. It is asked through `ctx.generate()`, so it counts in budgets and limits of the run. */
+  /** The judge. It is asked through `ctx.generate()`, so it counts in budgets and limits of the run. */
   model: kinds.required(kinds.model<Model>()),
   /** What is allowed and what is not, in words. */
   policy: kinds.required(kinds.nonEmptyText),
@@ -17,7 +17,7 @@ export const OPTIONS = {
 export type LlmJudgeOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Asks a model whether a text keeps to a policy. The text is quoted as data; an answer that is missing, late or nonsense
+ * Asks a model whether a text keeps to a policy. The text is quoted as data. A missing, late or nonsensical answer
  * refuses, unless `onUnclear` says otherwise.
  *
  * @example

@@ -16,7 +16,8 @@ export const OPTIONS = {
 export type MaxInputTokensOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Ends the run with reason `guardrail` when a request is larger than `limit`. Put it inside what makes requests shorter.
+ * Ends the run with reason `guardrail` if a request is larger than `limit`. Put it inside middleware that make
+ * requests shorter.
  *
  * @example
  * new Agent({ model, middleware: [compaction(), maxInputTokens({ limit: 100_000 })] });

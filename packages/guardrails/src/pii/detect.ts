@@ -1,4 +1,4 @@
-/** One pass over a text that finds every kind of personal data by its first telling character. */
+/** Finds every kind of personal data in one pass over a text, by its first telling character. */
 import { type Detector, type Finding, isDigit, searchStart } from '../scan/finding.js';
 import { cardAt, ibanAt } from './accounts.js';
 import { findUrlCredentials, ipv4At, ipv6Around, macAround } from './addresses.js';
@@ -6,7 +6,7 @@ import { findEmails } from './email.js';
 import { nationalIdAt } from './national-ids.js';
 import { phoneAt } from './phone.js';
 
-/** What `pii` knows. */
+/** The types `pii` knows. */
 export const PII_TYPES = [
   'email',
   'phone',
@@ -43,7 +43,7 @@ export function piiDetector({ types, countries = [] }: PiiDetectorOptions): Dete
   };
 }
 
-/** Looks at every character once. What begins with a run of digits is tried there, first come, first served. */
+/** Looks at every character once. What begins with a run of digits is tried there; the first that fits wins. */
 function scanner(wanted: ReadonlySet<string>, countries: readonly string[]): Detector {
   const mac = wanted.has('mac');
   const ip = wanted.has('ip');
@@ -63,7 +63,7 @@ function scanner(wanted: ReadonlySet<string>, countries: readonly string[]): Det
   ];
   return (text, from) => {
     const found: Finding[] = [];
-    /** Where what was found last ends. */
+    /** Where the last finding ends. */
     let end = 0;
     const add = (one: Finding | undefined): boolean => {
       if (!one) return false;

@@ -7,7 +7,7 @@ import { PII_TYPES, type PiiType, piiDetector } from './detect.js';
 import { hashed, masked, redacted } from './strategies.js';
 import { tokens } from './tokens.js';
 
-/** A part of a text that a recognizer of yours found. */
+/** A part of a text that your own recognizer found. */
 export interface Recognized {
   readonly start: number;
   readonly end: number;
@@ -20,23 +20,28 @@ export const OPTIONS = {
   /** What to look for. @default everything it knows */
   types: kinds.listOf(kinds.oneOf(...PII_TYPES)) as Kind<readonly PiiType[]>,
   /**
-   * What stands in its place: `redact` puts `[email]`, `mask` keeps the last digits, `hash` puts the same code for the
-   * same value, `tokenize` puts a placeholder for which tools get the value. @default 'redact'
+   * What replaces it: `redact` writes `[email]`, `mask` keeps the last digits, `hash` writes the same code for the
+   * same value, `tokenize` writes a placeholder, and tools get the value. @default 'redact'
    */
   strategy: kinds.oneOf('redact', 'mask', 'hash', 'tokenize'),
-  /** A secret of yours that `hash` is made with, and `tokenize` in sub-agents. `tokenize` makes one itself without it. */
+  /** Your own secret for `hash`, and for `tokenize` in sub-agents. Without it `tokenize` makes one itself. */
   key: kinds.nonEmptyText,
-  /** Which tools get the values of placeholders: all, none, or those that are named. @default true */
+  /** Which tools get the values of placeholders: all, none, or these. @default true */
   restoreTools: kinds.either(kinds.flag, kinds.names) as Kind<boolean | readonly string[]>,
-  /** The reader of the answer gets the values, too; history, journal and observers keep placeholders. @default false */
+  /**
+   * The reader of the answer also gets the values; history, journal and observers keep placeholders. @default false
+   */
   restoreAnswer: kinds.flag,
-  /** Countries (ISO 3166, such as `GB`) whose national phone numbers count without a word such as "Tel." before them. */
+  /**
+   * Countries (ISO 3166, such as `GB`) whose national phone numbers count even without a word such as "Tel." before
+   * them.
+   */
   countries: kinds.listOf(kinds.nonEmptyText),
   /** Addresses and numbers that may pass, such as your own. */
   allow: kinds.listOf(kinds.nonEmptyText),
   /**
-   * Finds what no pattern can, such as names and postal addresses: a model or library of yours. It answers at once, and
-   * the same for the same text.
+   * Finds what no pattern can, such as names and postal addresses: your own model or library. It answers
+   * synchronously, and always the same for the same text.
    */
   recognize: kinds.func<(text: string) => readonly Recognized[]>(),
 };
@@ -44,8 +49,8 @@ export const OPTIONS = {
 export type PiiOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Takes personal data out of every text, streamed or not: addresses of e-mail, phone numbers, numbers of cards and
- * accounts, IP and MAC addresses, social security numbers and other national ids, passwords in addresses.
+ * Removes personal data from every text, streamed or not: e-mail addresses, phone numbers, card and account numbers,
+ * IP and MAC addresses, social security numbers and other national ids, passwords in addresses.
  *
  * @example
  * new Agent({ model, middleware: [pii({ types: ['email', 'phone'], strategy: 'mask' })] });
@@ -71,7 +76,7 @@ export function pii(options: PiiOptions = {}): Middleware {
       ? tokens({ key, tools: options.restoreTools ?? true, answer: options.restoreAnswer ?? false })
       : undefined;
   const detect = (text: string, from: number, ctx: GuardContext): Finding[] => {
-    // First, for they take numbers that values would get.
+    // First, because they take numbers that values would get.
     const found = tokenized?.strangers(text, ctx) ?? [];
     for (const one of known(text, from)) found.push(one);
     if (recognize) found.push(...recognize(text));

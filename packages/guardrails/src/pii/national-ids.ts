@@ -1,4 +1,6 @@
-/** Numbers that states give to people. Where many other numbers look the same, a word before it has to say what it is. */
+/**
+ * Numbers that states give to people. If many other numbers look the same, a word before it has to say what it is.
+ */
 import { before, type Finding, isDigit, isWordCode } from '../scan/finding.js';
 import { isDay, luhn, mod11And10, verhoeff, weighted } from './checksums.js';
 
@@ -10,7 +12,7 @@ interface NationalId {
   readonly lettersBefore: number;
   /** `digits`: the match without separators, in capitals. */
   readonly valid: (digits: string, whole: string) => boolean;
-  /** Without such a word before it, it is something else; undefined where its form says enough. */
+  /** Without such a word before it, it is something else; undefined if its form says enough. */
   readonly words?: RegExp;
   /** It counts as `ssn`. */
   readonly ssn?: true;

@@ -1,4 +1,4 @@
-/** What stands in the place of personal data. */
+/** What replaces personal data. */
 import { createHmac } from 'node:crypto';
 import type { Finding } from '../scan/finding.js';
 
@@ -7,7 +7,7 @@ export function redacted({ kind }: Finding): string {
   return `[${kind}]`;
 }
 
-/** Keeps what tells two of them apart for a person who knows them, and hides the rest: `**** **** **** 1111`. */
+/** Keeps what a person who knows two values tells them apart by, and hides the rest: `**** **** **** 1111`. */
 export function masked({ kind }: Finding, value: string): string {
   if (kind === 'email') {
     const at = value.lastIndexOf('@');
@@ -21,7 +21,7 @@ export function masked({ kind }: Finding, value: string): string {
   return value.replace(/[A-Za-z0-9]/g, (character) => (left-- > 0 ? '*' : character));
 }
 
-/** `[email:3f9a1c0b2d4e]`: the same for the same value and key, and nothing that leads back to it without the key. */
+/** `[email:3f9a1c0b2d4e]`: the same for the same value and key. Without the key nothing leads back to the value. */
 export function hashed({ kind }: Finding, value: string, key: string): string {
   return `[${kind}:${keyedHash(value, key).slice(0, 12)}]`;
 }

@@ -29,9 +29,9 @@ export interface Tokens {
   readonly state: NonNullable<Middleware['state']>;
   /** The placeholder of a value. The same value has the same one for the whole session. */
   placeholder(finding: Finding, value: string, ctx: GuardContext): string;
-  /** Text from outside that looks like a placeholder and is none, or not the one that it looks like. */
+  /** Text from outside that looks like a placeholder but isn't one, or isn't the one it looks like. */
   strangers(text: string, ctx: GuardContext): Finding[];
-  /** Writes down what attempts issued that came to nothing, so that no number is ever issued twice. */
+  /** Stores what abandoned attempts issued, so that no number is ever issued twice. */
   afterRun(ctx: Context): void;
   readonly restore: Restore;
 }
@@ -41,11 +41,11 @@ export interface TokenOptions {
   readonly key: string | undefined;
   /** The tools that get the originals. */
   readonly tools: boolean | readonly string[];
-  /** Also the reader of the answer. */
+  /** Also restores for the reader of the answer. */
   readonly answer: boolean;
 }
 
-/** The kind of a text that only looks like a placeholder. Its original is what it looks like. */
+/** The kind of a text that only looks like a placeholder. Its original is that text. */
 export const LOOKALIKE = 'text';
 
 export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }: TokenOptions): Tokens {
@@ -57,7 +57,8 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
     version: 2,
     migrate: (old) => ({ originals: old as Issued['originals'], numbers: {} }),
   });
-  // Attempts and parallel calls do not see what the others wrote to a durable cell before it is committed: this they all see.
+  // Attempts and parallel calls don't see each other's writes to a durable cell before they are committed. All of
+  // them see this one.
   const live = defineState<Live>({ name: 'issued', scope: 'run', durable: false, create: () => new Live() });
   const liveOf = (context: Context): Live => context.state.get(live).learn(context.state.get(state));
   const commit = (context: Context) =>
@@ -70,7 +71,7 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
       // A sub-agent's placeholder for a value that is known here, or one that was issued before.
       const issued = (kind === LOOKALIKE && known.ofHash(value, key)) || known.placeholderOf(name, value);
       if (issued) return issued;
-      // A sub-agent has a session of its own, where numbers begin anew: they would mean something else to its caller.
+      // A sub-agent has its own session, where numbers start over: they would mean something else to its caller.
       const made =
         context.depth === 0 ? known.number(name) : `<${name}_${keyedHash(value, key).slice(0, 12)}>`;
       known.add(made, value, isFromOutside(point) ? context.turn : undefined);
@@ -83,7 +84,7 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
       const found: Finding[] = [];
       for (const { 0: looks, 1: name, 2: number, index } of text.matchAll(NUMBERED)) {
         if (!known.has(looks)) {
-          // Never issued, and from now on never will be.
+          // It was never issued, and from now on it never will be.
           if (known.reserve(name!, Number(number))) commit(context);
         } else if (known.isNew(looks, context.turn) && !argumentsOf(context).includes(looks))
           found.push({ start: index, end: index + looks.length, kind: LOOKALIKE });
@@ -108,16 +109,16 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
   };
 }
 
-/** What a run knows of placeholders, whatever becomes of the attempts that issued them. */
+/** What a run knows about placeholders, even those of abandoned attempts. */
 class Live {
   private readonly originals = new Map<string, string>();
   private readonly byValue = new Map<string, string>();
   private readonly numbers = new Map<string, number>();
-  /** The turn in which something from outside was first given a placeholder: nobody outside has seen it then. */
+  /** The turn in which something from outside first got a placeholder: nobody outside has seen it then. */
   private readonly born = new Map<string, number>();
   private learned: Issued | undefined;
 
-  /** Takes over what the session knows, unless it did already. */
+  /** Takes over what the session knows, unless that was done already. */
   learn(issued: Issued): this {
     if (issued === this.learned) return this;
     this.learned = issued;
@@ -139,7 +140,7 @@ class Live {
     return this.byValue.get(`${name} ${normalised(value)}`);
   }
 
-  /** The placeholder here of the value that a sub-agent's stands for. */
+  /** The placeholder here for the value that a sub-agent's placeholder stands for. */
   ofHash(hashed: string, key: string): string | undefined {
     const [, name, hash] = /^<(.+)_([0-9a-f]{6,64})>$/.exec(hashed) ?? [];
     if (name === undefined) return undefined;
@@ -162,7 +163,7 @@ class Live {
     if (turn !== undefined) this.born.set(placeholder, turn);
   }
 
-  /** Numbers up to this one are not issued any more. Was that news? */
+  /** Numbers up to this one are not issued any more. Returns whether that changed anything. */
   reserve(name: string, number: number): boolean {
     if (number <= (this.numbers.get(name) ?? 0)) return false;
     this.numbers.set(name, number);
@@ -199,7 +200,7 @@ function argumentsOf(context: Context): string {
   return context.seam === 'tool' ? JSON.stringify((context as ToolContext).toolCall.arguments) : '';
 }
 
-/** A placeholder that was never issued, such as one that a model made up, stays text. */
+/** A placeholder that was never issued, for example one that a model made up, stays text. */
 function issuedIn(text: string, known: Live): readonly Span[] {
   const spans: Span[] = [];
   for (const pattern of [NUMBERED, HASHED])

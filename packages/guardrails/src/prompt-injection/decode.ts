@@ -1,4 +1,4 @@
-/** Text that is hidden in an encoding: what it says, and where it stands. */
+/** Finds text that is hidden in an encoding: what it says, and where it is. */
 
 export interface Hidden {
   readonly text: string;
@@ -11,7 +11,7 @@ interface Encoding {
   /** Bounded, because the engine remembers every character of a match: megabytes in one match overflow its stack. */
   readonly pattern: RegExp;
   readonly more: RegExp;
-  /** Stands in every run of it. */
+  /** Contained in every run of it. */
   readonly sign?: string;
   readonly decode: (run: string) => string | undefined;
 }
@@ -43,7 +43,8 @@ const ENCODINGS: readonly Encoding[] = [
     decode: (run) => readable(Buffer.from(run.replace(/\\x|[\s:]/g, ''), 'hex')),
   },
   {
-    // From its first sign on. A pattern for the words before it would try all of them again from each of their letters.
+    // From its first sign on. A pattern for the words before it would try all of them again from each of their
+    // letters.
     pattern: /(?:%[0-9a-fA-F]{2}[\w.~!*'()+,;:@/?=&-]{0,80}){3,1000}/g,
     more: /(?:%[0-9a-fA-F]{2}|[\w.~!*'()+,;:@/?=&-]){1,4096}/y,
     sign: '%',
@@ -67,10 +68,10 @@ const ENCODINGS: readonly Encoding[] = [
   },
 ];
 
-/** Words that stand right before a percent sign, in one piece with it. */
+/** Words directly before a percent sign. */
 const WORDS_BEFORE = /[\w.~!*'()+,;:@-]{1,80}$/;
 
-/** What stands in encodings, also in encodings within encodings. */
+/** What encodings contain, also encodings within encodings. */
 export function hiddenTexts(text: string, depth = 2): Hidden[] {
   const found: Hidden[] = [];
   for (const { pattern, more, sign, decode } of ENCODINGS) {
@@ -109,12 +110,12 @@ function percentDecoded(run: string): string {
   try {
     return decodeURIComponent(spaced);
   } catch {
-    // Bytes that are no UTF-8, or a sign that was cut: the rest can be read all the same.
+    // Not valid UTF-8, or a sign that was cut: the rest can still be read.
     return spaced.replace(/%([0-9a-f]{2})/gi, (_, digits) => character(Number.parseInt(digits, 16)));
   }
 }
 
-/** What bytes say, if they are text: letters and spaces for the most part, or another encoding. */
+/** What bytes say, if they are text: mostly letters and spaces, or another encoding. */
 function readable(bytes: Buffer): string | undefined {
   const said = bytes.toString('utf8').replace(/\uFFFD+$/, '');
   if (said.length < 12 || said.includes('\uFFFD')) return undefined;
@@ -127,12 +128,12 @@ const COMMON =
     ' ',
   );
 
-/** Words that are others when they are turned round. */
+/** Words that are also words when reversed. */
 const BOTH_WAYS = new Set(
   'and for give how tell are not now me my to of is in an as it be no all'.split(' '),
 );
 
-/** Enough of these words in disguise tell that a text is written so. */
+/** Enough of these words in disguise show that a text is written that way. */
 const wordsIn = (words: readonly string[], disguise: (word: string) => string) =>
   new RegExp(`(?<![a-z'])(?:${words.map(disguise).join('|')})(?![a-z'])`, 'g');
 
@@ -147,13 +148,13 @@ const REVERSED = wordsIn(
   reversed,
 );
 
-/** The whole text, turned round or rotated, if words in it say that this makes sense of it. Places are kept. */
+/** The whole text, reversed or rotated, if words in it show that this makes sense of it. Places are kept. */
 export function disguised(normalised: string): { text: string; reversed: boolean } | undefined {
   const count = (words: RegExp): number => normalised.match(words)?.length ?? 0;
   const turned = count(ROTATED);
   const back = count(REVERSED);
   if (turned < 2 && back < 2) return undefined;
-  // Two may be chance where the text makes sense as it is.
+  // Two may be chance if the text makes sense as it is.
   const plain = Math.max(turned, back) > 2 ? 0 : count(PLAIN);
   if (turned > 2 || turned > Math.max(back, plain)) return { text: rotated(normalised), reversed: false };
   if (back > 2 || back > plain) return { text: normalised.split('').reverse().join(''), reversed: true };

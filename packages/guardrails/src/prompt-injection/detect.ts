@@ -8,9 +8,9 @@ import { Reader, type Sentence } from './sentences.js';
 import { weightOf } from './weights.js';
 
 export interface InjectionDetectorOptions {
-  /** The score that makes an injection. */
+  /** The score from which a text counts as an injection. */
   readonly threshold: number;
-  /** Also count what stands in quotation marks among words about attacks. */
+  /** Also count orders in quotation marks among words about attacks. */
   readonly strict: boolean;
 }
 
@@ -19,12 +19,12 @@ export interface Injection extends Finding {
   readonly score: number;
 }
 
-/** A way to read a text: as it stands, turned round, or decoded. */
+/** A way to read a text: as it is, reversed, or decoded. */
 export interface ReadText {
   readonly sentences: readonly Sentence[];
   /** It was hidden in an encoding. */
   readonly hidden: boolean;
-  /** Where `[start, end)` of what was read stands in the original. */
+  /** Where `[start, end)` of what was read is in the original. */
   place(start: number, end: number): readonly [number, number];
 }
 
@@ -71,7 +71,7 @@ export function logOdds(features: readonly number[]): number {
   return sum;
 }
 
-/** 1 where the model is in two minds, so that `threshold` is easy to set; one more or less for each factor of e⁴. */
+/** 1 if the model is undecided, so that `threshold` is easy to set; one more or less for each factor of e⁴. */
 const scoreOf = (features: readonly number[]): number => 1 + logOdds(features) / 4;
 
 export function injectionDetector({
@@ -134,7 +134,7 @@ function trimmed(text: string, start: number, end: number): { start: number; end
   return { start, end };
 }
 
-/** What an injection is mostly after, the gravest first. */
+/** The main goal of an injection, the most serious first. */
 const KINDS: readonly (readonly [string, readonly Concept[]])[] = [
   ['override', ['ignore', 'outrank']],
   ['exfiltration', ['send']],

@@ -1,4 +1,4 @@
-/** What a sentence comes to for the model: numbers of features, the same in training and in use. */
+/** What a sentence means to the model: numbers of features, the same in training and in use. */
 import { DIRECTED, ELSEWHERE, FRAMES, MUTED_BY, type Mute } from './frames.js';
 import { addGrams, GRAMS } from './grams.js';
 import { CONCEPTS, type Concept } from './lexicon.js';
@@ -7,7 +7,7 @@ import { CODE as SIGNS_OF_CODE } from './signs.js';
 
 const N = CONCEPTS.length;
 
-/** What may be true of a frame that counts. The first is that it is there at all. */
+/** What may be true of a frame that counts. The first one: it is there at all. */
 const MARKS = ['', '+model', '+order', '+all', '+dense'] as const;
 const M = MARKS.length;
 /** What may make it harmless. */
@@ -39,13 +39,13 @@ const TOPIC_STEPS = 4;
 export const WORDS = TOPIC + TOPIC_STEPS;
 export const FEATURES = WORDS + GRAMS;
 
-/** How far to look for what a text is about, in sentences. */
+/** How far to look for the topic of a text, in sentences. */
 const TOPIC_REACH = 5;
 
 /** A word that qualifies a frame stands this close to one of its ends. */
 const QUALIFIES = 3.5;
 
-/** Concepts that tell something of the sentences next to theirs. */
+/** Concepts that say something about the sentences next to theirs. */
 const AROUND: readonly Concept[] = ['about', 'said', 'question', 'tag', 'border', 'called', 'conceal'];
 
 const flags = (names: readonly Concept[]): boolean[] => CONCEPTS.map((name) => names.includes(name));
@@ -78,8 +78,8 @@ const IS_ELSEWHERE = flags(ELSEWHERE);
 const { about, said, neg, all, question, to, you, must, ai, please, thing, i: writer } = conceptIndex;
 
 /**
- * The features of each sentence, each once; nothing for a sentence that says too little for anyone to judge: it has no frame
- * and hardly a concept. `literal` counts what is quoted or told of among words about attacks like everything else.
+ * The features of each sentence, each once; none for a sentence that says too little to be judged, with no frame and
+ * hardly a concept. `literal` counts quoted and reported text among words about attacks like everything else.
  */
 export function featuresOf(
   sentences: readonly Sentence[],
@@ -173,7 +173,7 @@ interface Found {
   readonly mutes: readonly Mute[];
 }
 
-/** The frames of a sentence, each where least speaks against it. */
+/** The frames of a sentence, each where the least speaks against it. */
 function framesIn(tokens: readonly Token[], others: readonly number[]): Frames {
   let found: Map<number, Found> | undefined;
   for (let i = 0; i < tokens.length; i++) {
@@ -256,7 +256,7 @@ function otherWords(tokens: readonly Token[], i: number, j: number, others: read
   return others.filter((word) => word > tokens[i]!.word && word < tokens[j]!.word).length;
 }
 
-/** Do words outside of quotation marks say that something is told of, here or next to it? */
+/** Do words outside of quotation marks say that something is being reported, here or next to it? */
 function talksAbout(sentences: readonly Sentence[], index: number): boolean {
   for (const at of [index, index - 1, index - 2, index + 1])
     for (const { concept, quoted } of sentences[at]?.tokens ?? [])

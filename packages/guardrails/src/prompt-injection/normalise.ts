@@ -1,10 +1,10 @@
-/** Text as a reader understands it, whatever it is written with, and where each of its characters stands in the original. */
+/** Text as a reader understands it, however it is written, and where each of its characters is in the original. */
 import { isLetterCode, isSpaceless } from './scripts.js';
 
 export interface Normalised {
   /** Lower case, no marks, no invisible characters, Latin letters for those that only look like it. */
   readonly text: string;
-  /** It holds words that were spelled letter by letter without any sign where a word ends. */
+  /** It contains words that were spelled letter by letter, without a sign where a word ends. */
   readonly runTogether: boolean;
   /** The place in the original of the character at `index`; the end of the original for the length of the text. */
   start(index: number): number;
@@ -98,7 +98,7 @@ export function normalise(text: string): Normalised {
   );
 }
 
-/** Each character in its plainest form; those that nobody sees are gone. */
+/** Each character in its plainest form, without those that nobody sees. */
 function plainLetters(text: string): Letters {
   const built = new Letters(text.length);
   for (let place = 0; place < text.length; ) {

@@ -12,8 +12,8 @@ export interface Finding {
 export type Detector = (text: string, from: number) => Finding[];
 
 /**
- * How far to the left of a place detectors look: for the beginning of a match, and for words that say what a number is.
- * A search that begins this far before `from` finds what a search of the whole text would find behind it.
+ * How far to the left detectors look: for the beginning of a match, and for words that say what a number is. A search
+ * that begins this far before `from` finds what a search of the whole text would find after it.
  */
 export const LEFT_CONTEXT = 160;
 

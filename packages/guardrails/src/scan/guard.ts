@@ -1,4 +1,4 @@
-/** What all guardrails have in common: their options, and the guard that they come to. */
+/** What all guardrails share: their options, and the guard that is made from them. */
 import {
   defineMiddleware,
   type Guard,
@@ -14,10 +14,10 @@ import type { Finding } from './finding.js';
 
 const POINTS = ['input', 'request', 'output', 'thinking', 'tool-args', 'tool-result', 'final'] as const;
 
-/** Where text comes in and goes out; `request`, which has the system prompt as well, on request. */
+/** Where text comes in and goes out. `request`, which also has the system prompt, only if asked for. */
 export const EVERY_TEXT: readonly GuardPoint[] = ['input', 'output', 'thinking', 'tool-args', 'tool-result'];
 
-/** What the model wrote. Only there it can be asked again. */
+/** What the model wrote. Only there can it be asked again. */
 export const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args'];
 
 const ACTIONS = ['redact', 'block', 'stop', 'warn', 'feedback'] as const;
@@ -29,19 +29,19 @@ export const COMMON_FIELDS = {
   /** Where it judges. */
   on: kinds.listOf(kinds.oneOf(...POINTS), undefined, 1) as Kind<readonly GuardPoint[]>,
   /**
-   * What becomes of a text in which it finds something: `redact` cuts it, `block` refuses the whole, `stop` ends the run,
-   * `warn` only reports, `feedback` asks the model again and says why.
+   * What happens to a text in which it finds something: `redact` cuts it, `block` refuses the whole text, `stop` ends
+   * the run, `warn` only reports, `feedback` asks the model again and says why.
    */
   action: kinds.oneOf(...ACTIONS),
   /** How often the model is asked again in a turn before it is refused. @default 2 */
   maxFeedback: kinds.integer(1),
-  /** What its own failure means: `closed` releases nothing more, `open` goes on without it. @default 'closed' */
+  /** What its own failure means: `closed` releases nothing more, `open` continues without it. @default 'closed' */
   onFail: kinds.oneOf('closed', 'open'),
   /** Its name. Two of a kind in one list need different names. @default its kind */
   name: kinds.nonEmptyText,
 };
 
-/** Beside those, what a guardrail takes that searches text. */
+/** In addition, the options of a guardrail that searches text. */
 export const SEARCH_FIELDS = {
   ...COMMON_FIELDS,
   /** How many characters of streamed text are held back: every match of up to this length is caught. */
@@ -66,7 +66,7 @@ export interface SearchGuard {
   readonly hold: number | 'full';
   readonly severity?: Severity;
   readonly detect: (text: string, from: number, ctx: GuardContext) => readonly Finding[];
-  /** What stands where something was found. */
+  /** Replaces what was found. */
   readonly replace: (finding: Finding, text: string, ctx: GuardContext) => string;
   readonly more?: Partial<Middleware>;
   readonly guard?: Partial<Guard>;

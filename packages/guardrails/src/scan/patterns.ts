@@ -26,8 +26,8 @@ export type Search = (text: string, found: (start: number, end: number) => void)
 let re2: Re2 | undefined;
 
 /**
- * A pattern that runs in linear time, whatever the text. What RE2 cannot do (look-around, back-references) is refused
- * with the reason, because it could take for ever on some text.
+ * A pattern that runs in linear time, whatever the text. What RE2 can't do (look-around, back-references) is refused
+ * with the reason, because it could take forever on some text.
  */
 export function linearPattern(option: string, pattern: RegExp | string): Search {
   const source = typeof pattern === 'string' ? pattern : pattern?.source;
@@ -75,8 +75,8 @@ interface Letter {
 const SPACE = 32;
 
 /**
- * Words and phrases as whole words, whatever their case and however many spaces stand between them. One walk over the
- * text, however many words there are.
+ * Words and phrases as whole words, in any case and with any number of spaces between them. One walk over the text,
+ * however many words there are.
  */
 export function wordPattern(words: readonly string[]): Search {
   const root: Letter = { next: new Map(), end: false };

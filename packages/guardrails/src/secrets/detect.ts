@@ -4,7 +4,7 @@ import { type Detector, type Finding, isWordCode, searchStart } from '../scan/fi
 import { SECRET_FORMATS, type SecretFormat } from './formats.js';
 
 export interface SecretDetectorOptions {
-  /** Also what looks random behind a word such as `token`, although its format is unknown. */
+  /** Also finds what looks random after a word such as `token`, even if its format is unknown. */
   readonly entropy: boolean;
 }
 
@@ -46,7 +46,7 @@ function findFormats(text: string, from: number): Finding[] {
   const found: Finding[] = [];
   const start = searchStart(from);
   let run = start;
-  // Keys stand in long runs without spaces: only those are looked at.
+  // Keys are long runs without spaces, so only those are looked at.
   for (let place = start; place <= text.length; place++) {
     const code = place < text.length ? text.charCodeAt(place) : 32;
     if (code > 32 && code < 127 && code !== 34 && code !== 39 && code !== 96) continue;
@@ -100,7 +100,9 @@ const KEY_BEGIN = /-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|PuT
 /** No private key is longer. */
 const LONGEST_KEY = 16_384;
 
-/** From the header to the footer; while the footer has not come, to the end of the text, so that all of it is held back. */
+/**
+ * From the header to the footer. Until the footer has come, to the end of the text, so that all of it is held back.
+ */
 function findPrivateKeys(text: string, from: number): Finding[] {
   const found: Finding[] = [];
   for (const [header, footer] of [
@@ -117,7 +119,7 @@ function findPrivateKeys(text: string, from: number): Finding[] {
       if (match && /^(?:\\[rn]|[\s.…]|your|key|here|\[.*?\]|<.*?>)*$/i.test(body.slice(0, match.index)))
         continue;
       const end = match ? head + match.index + match[0].length : bodyEnd(text, head);
-      // A header that prose only mentions has no key behind it.
+      // A header that is only mentioned in prose has no key after it.
       if (end - head < 40 && end < text.length) continue;
       found.push({ start: at, end, kind: 'private-key' });
       at = end - 1;
@@ -126,7 +128,7 @@ function findPrivateKeys(text: string, from: number): Finding[] {
   return found;
 }
 
-/** How far what follows a header without a footer can be a key. */
+/** How far the text after a header without a footer can be a key. */
 function bodyEnd(text: string, start: number): number {
   const body = /(?:[A-Za-z0-9+/=]|\\[rn]|[\r\n\t ]|[\w-]+: ?[^\r\n]*[\r\n])*/y;
   body.lastIndex = start;
@@ -222,7 +224,10 @@ function findConnectionStrings(text: string, from: number): Finding[] {
 
 // ── What looks random ────────────────────────────────────────────────────────────────────────────────────────
 
-/** A word that says "secret", as a name in code, an environment or a form, at the end of what stands before `=`, `:` or `is`. */
+/**
+ * A word that says "secret", as a name in code, an environment or a form, at the end of the text before `=`, `:` or
+ * `is`.
+ */
 const SECRET_NAME =
   /(?:pass(?:word|wd|phrase|code)?|pwd|secret|token|credential|(?:api|access|auth|private|encryption|signing|account|master|license|service|app)[_ -]?key)s?(?:[_ -]?(?:id|key|value|string|hash|prod|dev|live|test|v\d))?["'\])]{0,2}\s{0,4}$/i;
 const VALUE = /[>=]?\s{0,4}["'`]?([^\s"'`,;<>(){}]{8,512})/y;
@@ -240,7 +245,7 @@ function findAssigned(text: string, from: number): Finding[] {
   return found;
 }
 
-/** `name` ends at `nameEnd`; what it is given stands at `place` or a little behind it. */
+/** `name` ends at `nameEnd`; its value is at `place` or a little after it. */
 function assignedAt(text: string, nameEnd: number, place: number, found: Finding[]): void {
   VALUE.lastIndex = place;
   const value = VALUE.exec(text)?.[1];
@@ -251,7 +256,7 @@ function assignedAt(text: string, nameEnd: number, place: number, found: Finding
     found.push({ start: end - value.length, end, kind: 'high-entropy' });
 }
 
-/** Is what stands behind such a word a secret, and no name, path or expression? */
+/** Is the text after such a word a secret, and not a name, path or expression? */
 function isSecretValue(value: string): boolean {
   if (isPlaceholder(value)) return false;
   const plain = value.replace(/[.,;:!?)\]}]+$/, '');

@@ -1,8 +1,8 @@
-/** Formats of keys and tokens that say themselves whose they are. */
+/** Formats of keys and tokens that show whose they are. */
 
 export interface SecretFormat {
   readonly kind: string;
-  /** What it begins with: the search looks for these, and tries `pattern` where one stands. */
+  /** What it begins with: the search looks for these and then tries `pattern`. */
   readonly prefixes: readonly string[];
   /** The whole of it, from the prefix on. Sticky. */
   readonly pattern: RegExp;

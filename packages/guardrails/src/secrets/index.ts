@@ -6,17 +6,17 @@ import { secretDetector } from './detect.js';
 
 export const OPTIONS = {
   ...SEARCH_FIELDS,
-  /** Also find what looks random behind a word such as `password` or `token`, whatever its format. @default true */
+  /** Also find what looks random after a word such as `password` or `token`, whatever its format. @default true */
   entropy: kinds.flag,
-  /** Texts that look like secrets and are none, such as keys of a public test account. */
+  /** Texts that look like secrets but aren't, such as keys of a public test account. */
   allow: kinds.listOf(kinds.nonEmptyText),
 };
 
 export type SecretsOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Cuts out secrets: formats of about sixty vendors, private keys, JWTs, connection strings, and random text behind a word
- * such as `token`.
+ * Cuts out secrets: formats of about sixty vendors, private keys, JWTs, connection strings, and random text after a
+ * word such as `token`.
  *
  * @example
  * new Agent({ model, middleware: [secrets()] });

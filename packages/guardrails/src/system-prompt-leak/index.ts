@@ -1,4 +1,4 @@
-/** Keeps the system prompt from coming back in an answer. */
+/** Keeps the system prompt out of answers. */
 import { defineState, type GuardContext, type Middleware } from 'allium';
 import { checkFields, kinds, type OptionsOf } from 'allium/kit';
 import { hiddenTexts } from '../prompt-injection/decode.js';
@@ -8,18 +8,18 @@ import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 
 export const OPTIONS = {
   ...SEARCH_FIELDS,
-  /** How many words in a row have to be those of the prompt. @default 8 */
+  /** How many words in a row must match the prompt. @default 8 */
   words: kinds.integer(3, 100),
   /** Texts of the prompt that may be said, such as a greeting. */
   allow: kinds.listOf(kinds.nonEmptyText),
-  /** Stands where words of the prompt were cut. @default '[removed]' */
+  /** Replaces words of the prompt that were cut. @default '[removed]' */
   replacement: kinds.text,
 };
 
 export type SystemPromptLeakOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Cuts passages of the system prompt out of answers and arguments, also where they are disguised by case, punctuation,
+ * Cuts passages of the system prompt out of answers and arguments, even if they are disguised by case, punctuation,
  * invisible characters or an encoding.
  *
  * @example
@@ -28,7 +28,7 @@ export type SystemPromptLeakOptions = OptionsOf<typeof OPTIONS>;
 export function systemPromptLeak(options: SystemPromptLeakOptions = {}): Middleware {
   checkFields('systemPromptLeak()', OPTIONS, options);
   const { words: least = 8, allow = [], replacement = '[removed]' } = options;
-  /** The prompt of the call under way, as it was sent. */
+  /** The prompt of the current call, as it was sent. */
   const prompt = defineState({ name: 'prompt', scope: 'run', durable: false, initial: '' });
   let known:
     | { readonly prompt: string; readonly passages: ReadonlySet<string>; readonly length: number }
@@ -61,7 +61,7 @@ export function systemPromptLeak(options: SystemPromptLeakOptions = {}): Middlew
   });
 }
 
-/** The prompt as it is at the innermost point, where the context has it; otherwise as this layer saw it. */
+/** The prompt at the innermost point, if the context has it; otherwise as this layer saw it. */
 function promptOf(
   { context }: GuardContext,
   remembered: (context: GuardContext['context']) => string,
@@ -104,7 +104,7 @@ function passages(
   return { passages: rows, length };
 }
 
-/** Where rows of the prompt stand, those that overlap as one. */
+/** Where rows of the prompt are; overlapping ones count as one. */
 function repeated(text: string, wanted: ReadonlySet<string>, length: number): Finding[] {
   const words = wordsOf(text);
   const found: { start: number; end: number; kind: string }[] = [];

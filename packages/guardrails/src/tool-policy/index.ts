@@ -16,7 +16,10 @@ const RULE = {
   effect: kinds.required(kinds.oneOf('allow', 'deny', 'ask')),
   /** Names of tools; `*` stands for any letters. @default every tool */
   tools: texts,
-  /** Patterns by the path of an argument, such as `path` or `filter.name`; `*` is any text in them. All must be found. */
+  /**
+   * Patterns by the path of an argument, such as `path` or `filter.name`; `*` is any text in them. All of them must
+   * match.
+   */
   args: kinds.recordOf(pattern) as Kind<Readonly<Record<string, RegExp | string>>>,
   /** Tenants it is for. @default every tenant */
   tenants: texts,
@@ -29,15 +32,15 @@ const RULE = {
 export type ToolRule = OptionsOf<typeof RULE>;
 
 export const OPTIONS = {
-  /** Names of tools that may be called, as rules behind `rules`; `*` stands for any letters. */
+  /** Names of tools that may be called, as rules after `rules`; `*` stands for any letters. */
   allow: kinds.names,
   /** Names of tools that may not be called, as rules before all others. */
   deny: kinds.names,
-  /** Looked at in order: the first that fits decides. */
+  /** Checked in order: the first that fits decides. */
   rules: kinds.listOf(kinds.shape(RULE)) as Kind<readonly ToolRule[]>,
-  /** What happens to a call that no rule fits. @default 'deny' if a rule allows something, otherwise 'allow' */
+  /** What happens to a call that fits no rule. @default 'deny' if a rule allows something, otherwise 'allow' */
   otherwise: kinds.oneOf('allow', 'deny', 'ask'),
-  /** The roles of whoever runs the agent. @default `role` or `roles` of the run's metadata */
+  /** The roles of the person who runs the agent. @default `role` or `roles` of the run's metadata */
   roles: kinds.func<(ctx: Context) => string | readonly string[] | undefined>(),
   /** `block` refuses the call and tells the model, `stop` ends the run, `warn` only reports, `feedback` asks again. @default 'block' */
   action: kinds.oneOf('block', 'stop', 'warn', 'feedback'),
@@ -144,7 +147,7 @@ function compiled(
   };
 }
 
-/** `delete_*`: stars stand for any letters. Linear, for it looks for the pieces one after the other. */
+/** `delete_*`: stars stand for any letters. Linear, because it looks for the pieces one after the other. */
 function wildcard(pattern: string): (name: string) => boolean {
   const pieces = pattern.split('*');
   return (name) => {
@@ -162,7 +165,7 @@ function wildcard(pattern: string): (name: string) => boolean {
   };
 }
 
-/** The texts of an argument; those of all arguments, keys included, for `*`. Other values are as JSON writes them. */
+/** The texts of an argument; those of all arguments, including keys, for `*`. Other values are written as JSON. */
 function textsAt(args: unknown, path: string): readonly string[] {
   if (path === '*') return allTexts(args);
   let value: unknown = args;

@@ -5,7 +5,7 @@ import { JUDGE_FIELDS, judged, PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 import { wordPattern } from '../scan/patterns.js';
 
-/** Names of topics; or words by the name of their topic, which need no model. */
+/** Names of topics; or words by topic, which need no model. */
 export type Topics = readonly string[] | Readonly<Record<string, readonly string[]>>;
 
 const topicList = kinds.either(kinds.names, kinds.recordOf(kinds.names)) as Kind<Topics>;
@@ -18,7 +18,7 @@ export const OPTIONS = {
   allow: topicList,
   /** A text may not be about one of these. */
   deny: topicList,
-  /** Tells what a text is about. @default words decide */
+  /** Says what a text is about. @default words decide */
   model: kinds.model<Model>(),
 };
 

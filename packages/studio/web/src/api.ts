@@ -102,7 +102,9 @@ export async function play(
   }
 }
 
-/** Hears of changed runs until it is closed. `hello`: the connection stands, so what was loaded before may be old. */
+/**
+ * Calls back with changed runs until it is closed. `hello`: connected, so what was loaded before may be old.
+ */
 export function watch(
   hello: () => void,
   runs: (rows: readonly RunRow[]) => void,

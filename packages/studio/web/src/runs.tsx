@@ -27,7 +27,7 @@ export function Runs() {
   const loading = useRef<AbortController | undefined>(undefined);
   const filter = JSON.stringify(query);
 
-  // A new filter begins anew; so does the list when the connection stands again.
+  // A new filter starts over; so does the list after a reconnect.
   const load = async (keep: boolean, cursor?: string) => {
     loading.current?.abort();
     const control = new AbortController();
@@ -61,7 +61,7 @@ export function Runs() {
         ),
     });
   }, [filter]);
-  // Goes on until there is something to see, or the end.
+  // Continues until there is something to see, or the end.
   useEffect(() => {
     if (
       list.loaded &&
@@ -335,7 +335,10 @@ function updated(
   return fresh.length > 0 ? [...fresh, ...rows] : rows;
 }
 
-/** As the server filters, as far as a row tells. Text is searched by the server alone, so nothing new comes in then. */
+/**
+ * Filters like the server, as far as a row shows it. Only the server searches text, so nothing new comes in
+ * then.
+ */
 function fits(row: RunRow, query: Readonly<Record<string, string>>): boolean {
   const { status, tenant, minCostUsd, minSeconds, guard, text, children } = query;
   if (text) return row.input.toLowerCase().includes(text.toLowerCase());
