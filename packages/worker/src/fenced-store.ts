@@ -1,10 +1,5 @@
-<<<<<<< HEAD
-/** The store of one run of one worker: shut when somebody else has the run, or when the worker leaves. */
-import { AlliumError, type Awaitable, type NewEntry, type Store, type Tail } from 'allium';
-=======
 /** The store of one run of one worker: it is shut when somebody else has the run, or when the worker leaves. */
-import { AlliumError, type Awaitable, type NewEntry, type Store } from 'allium';
->>>>>>> 897fa16e (docs(packages): plainer words in guardrails, ai-sdk, mcp, otel, worker and studio)
+import { AlliumError, type Awaitable, type NewEntry, type Store, type Tail } from 'allium';
 
 export class Fence {
   /**
