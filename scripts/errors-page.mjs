@@ -22,7 +22,7 @@ Every error Allium raises is an \`AlliumError\` with a stable \`code\`, a messag
 what to do, and \`data\` for programs. Test the \`code\`, never the message.
 
 \`run()\` rejects with a \`RunError\`: an \`AlliumError\` with the \`result\` so far and, as \`cause\`, the very object that was thrown.
-A run that is done, stopped or suspended resolves; that a run was stopped is no error. What could not begin has no result
+A run that is done, stopped or suspended resolves; a stopped run is not an error. A run that could not begin has no result
 and rejects with a plain \`AlliumError\`: wrong options, a busy session, a store that fails while the session is loaded.
 
 \`\`\`ts output

@@ -12,8 +12,8 @@ what was given and what is expected. Options of middleware are in their READMEs.
 
 The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
 \`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`,
-\`compact\`) are taken here too. One that is given here **replaces** those of all middleware; \`explain()\` names whom it silences, and silencing a guard
-needs \`replaces\`.
+\`compact\`) are accepted here too. A hook given here **replaces** those of all middleware; \`explain()\` names the ones that no longer run,
+and replacing a guard's needs \`replaces\`.
 
 ### \`limits\`
 
@@ -51,7 +51,7 @@ JSON Schema that is wrong further in fails the first call the same way.
 
 ### \`toolResult(result)\`
 
-What \`execute\` may return where text or JSON is not enough. \`content\` may be text.
+What \`execute\` may return if text or JSON is not enough. \`content\` may be text.
 
 @options kernel/messages/tool-result.ts ToolResult
 
@@ -67,16 +67,16 @@ Takes \`name\`, \`description\`, \`toJsonSchema\`, \`concurrency\`, \`timeoutMs\
 
 @options kernel/protocol/store.ts Request
 
-Without an \`onRequest\` the run is suspended: \`result.pending\` holds the questions, and \`session.resume({ answers })\` goes on.
-With one, the run waits for it, and the wait counts for no limit: that of the request comes first, then that of the run,
-then that of the agent. It is given:
+Without an \`onRequest\` the run is suspended: \`result.pending\` holds the questions, and \`session.resume({ answers })\` continues.
+With one, the run waits for it, and the wait counts for no limit. The handler of the request comes first, then that of the
+run, then that of the agent. It gets:
 
 @options kernel/protocol/store.ts PendingRequest
 
 and \`{ signal }\`, which aborts when nobody needs the answer any more. It returns a decision: \`{ type: 'approve' }\` (with
 \`remember: 'tool'\` or \`'arguments'\` for the rest of the session), \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
-\`{ type: 'respond', text }\`. Undefined suspends after all. What it throws, or an answer that is no decision, fails the run, with "(in onRequest)" in the message; where a tool asked
-itself, it fails the call.
+\`{ type: 'respond', text }\`. Undefined suspends after all. If it throws, or returns something that is not a decision, the run fails, with "(in onRequest)" in the message; if a tool
+asked, only the call fails.
 
 \`\`\`ts output
 import { Agent, defineMiddleware, tool } from 'allium';
@@ -113,13 +113,13 @@ Left alone.
 
 ## What middleware declare
 
-Beside its hooks, which [Concepts](../guide/concepts.md) shows, a middleware may say of itself:
+In addition to its hooks, which are in [Concepts](../guide/concepts.md), a middleware may declare:
 
 @options kernel/protocol/middleware.ts Middleware name madeWith tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
 
 ### \`ctx.generate(model, request)\`
 
-A middleware's own call of a model. It is refused with \`INVALID_OPTION\` where it names anything else.
+Calls a model for the middleware itself. Any other field is refused with \`INVALID_OPTION\`.
 
 @options kernel/protocol/contexts.ts GenerateRequest
 `;
@@ -130,7 +130,7 @@ export const MESSAGES_TEXT = `
 What \`run()\` and \`steer()\` are given, what histories and requests hold, and what hooks pass on. Messages are frozen once
 they are in a history; replace, don't edit.
 
-## What may be handed in
+## What you can pass in
 
 Text; a list of user content; a message as it is written by hand, \`{ role: 'user', content }\`, whose content may be text;
 a message of another history; or a list of these. Ids are given when a message is appended.
@@ -192,7 +192,7 @@ not hold is skipped with a reason, or fails.
 
 @laws testing/middleware-laws
 
-The factory is called anew for almost every run, with \`{ clock }\`, a clock that stands still.
+The factory is called again for almost every run, with \`{ clock }\`, a clock that stands still.
 
 @options testing/test-middleware.ts CheckMiddlewareOptions
 
@@ -234,8 +234,8 @@ where \`text\`, \`toolCall\` and \`thinking\` are:
 export const KIT_TEXT = `
 # The kit for authors
 
-\`allium/kit\` holds what middleware, models and tools need beside the public names of \`allium\`. The middleware of this package
-are written with these two and nothing else, so a package of yours can do whatever they do.
+\`allium/kit\` holds what middleware, models and tools need in addition to the public names of \`allium\`. The middleware of this package
+are written with these two and nothing else, so your own package can do whatever they do.
 [Writing a middleware](../guide/writing-middleware.md) walks through one. Stores have more of their own in
 [\`allium/stores/kit\`](../../packages/allium/src/stores/kit/README.md), tests in [\`allium/testing\`](test-kit.md).
 
