@@ -7,6 +7,6 @@ export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js
 export type { Hold as MeterHold, Meter, Spent as MeteredUsage } from '../kernel/protocol/meter.js';
 export {
   Assembler as ResponseAssembler,
+  partialUsage,
   partsOf as responseParts,
-  toldInPart as partialUsage,
 } from '../kernel/stream/assemble.js';

@@ -7,7 +7,7 @@
 import { internal } from '../kernel/context/context.js';
 import type { CallVerdict } from '../kernel/context/run-port.js';
 import { tellable } from '../kernel/guards/call-verdicts.js';
-import { judge, toldError } from '../kernel/guards/guards.js';
+import { judgeTexts, safeErrorMessage } from '../kernel/guards/guards.js';
 import { withheldMessages, withheldText } from '../kernel/guards/own-calls.js';
 import { type Asker, askersOf } from '../kernel/journal/asking.js';
 import { messageOf } from '../kernel/lib/errors.js';
@@ -94,7 +94,7 @@ export function judgesResults(ctx: ToolContext): boolean {
 
 /** May all texts inside this value be written down? Not if a guard objects to one, or can't say at once. */
 export function isTellable(value: unknown, ctx: Context): boolean {
-  return textsIn(value).every((text) => toldError(text, ctx) === text);
+  return textsIn(value).every((text) => safeErrorMessage(text, ctx) === text);
 }
 
 /** What guards made of the message of an error that becomes the result of a call. */
@@ -115,7 +115,7 @@ export async function judgeFailure(error: unknown, ctx: ToolContext): Promise<Ju
   const { toolCall, plan } = ctx;
   const message = messageOf(error);
   const subject = { point: 'tool-result', toolCall, result: errorResult(message) } as const;
-  const { texts, changed, deny } = await judge(
+  const { texts, changed, deny } = await judgeTexts(
     plan.guards['tool-result'],
     subject,
     [[message]],

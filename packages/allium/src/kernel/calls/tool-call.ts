@@ -10,7 +10,7 @@ import {
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
 import { BY_GUARDS } from '../guards/call-verdicts.js';
 import { judgeUpdate } from '../guards/content-guards.js';
-import { toldError } from '../guards/guards.js';
+import { safeErrorMessage } from '../guards/guards.js';
 import { AlliumError, codeOf, messageOf } from '../lib/errors.js';
 import { eventData } from '../lib/frozen-json.js';
 import { hash } from '../lib/hash.js';
@@ -264,7 +264,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     const { name } = this.toolCall;
     this.failure = { error };
     if (!by) return `"${name}" failed: ${messageOf(error)}`;
-    this.run.note(by, `${hook} failed for ${name}: ${toldError(error, this.ctx)}`, 'failed');
+    this.run.note(by, `${hook} failed for ${name}: ${safeErrorMessage(error, this.ctx)}`, 'failed');
     return `"${name}" was not completed: middleware "${by}" failed: ${messageOf(error)}`;
   }
 }

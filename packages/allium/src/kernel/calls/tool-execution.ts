@@ -52,17 +52,17 @@ class Execution extends Wait<unknown, ToolResult> {
     const { ctx } = this;
     try {
       const value = ctx.tool!.execute(args, ctx);
-      return isThenable(value) ? this.on(value) : Promise.resolve(this.made(value));
+      return isThenable(value) ? this.on(value) : Promise.resolve(this.mapValue(value));
     } catch (error) {
       return this.refuse(error);
     }
   }
 
   refuse(error: unknown): never {
-    throw this.failed(error);
+    throw this.mapError(error);
   }
 
-  protected override made(value: unknown): Awaitable<ToolResult> {
+  protected override mapValue(value: unknown): Awaitable<ToolResult> {
     const { call, ctx } = this;
     const asked = call.answered(ctx._scope);
     return asked || ctx.tool!.output ? this.settled(value, asked) : this.returned(toToolResult(value));
@@ -91,7 +91,7 @@ class Execution extends Wait<unknown, ToolResult> {
     return result;
   }
 
-  protected override failed(error: unknown): unknown {
+  protected override mapError(error: unknown): unknown {
     const { call, ctx } = this;
     if (!isControl(error)) attribute(error, { hook: 'tool', attempts: this.attempts }, ctx);
     call.toolThrew(error);

@@ -2,8 +2,8 @@
 
 import { stopOf } from '../context/stop-checks.js';
 import { judgeUpdate } from '../guards/content-guards.js';
-import { toldError } from '../guards/guards.js';
-import { isTellable, toldStop } from '../guards/told-beside.js';
+import { safeErrorMessage } from '../guards/guards.js';
+import { isTellable, safeStop } from '../guards/told-beside.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { messageOf } from '../lib/errors.js';
 import { freezeMessage, type ToolMessage, textOf } from '../messages/messages.js';
@@ -18,7 +18,7 @@ import type { ToolsRun } from './tools-run.js';
 import { isInDoubt, mayHaveBegun, type Unanswered, withoutResult } from './unanswered.js';
 
 /** Reports that a call begins, once. */
-export function tellStart(call: Call): void {
+export function reportStart(call: Call): void {
   if (call.begun) return;
   call.begun = true;
   const { run, toolCall, assistantMessage } = call;
@@ -28,8 +28,8 @@ export function tellStart(call: Call): void {
 }
 
 /** Reports that a call waits for these answers. */
-export function tellWaiting(call: Call, pending: readonly PendingRequest[]): void {
-  tellStart(call);
+export function reportWaiting(call: Call, pending: readonly PendingRequest[]): void {
+  reportStart(call);
   const { run, toolCall } = call;
   const { runId, sessionId, watched } = run;
   if (watched && pending.length > 0)
@@ -112,7 +112,7 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   const { content, isError, details, terminate } = result;
   const { id: toolCallId, name: toolName } = call.toolCall;
   if (isError && failure && !call.raisedBy(failure.error)?.middleware)
-    run.note('kernel', `"${toolName}" failed: ${toldError(failure.error, ctx)}`, 'failed');
+    run.note('kernel', `"${toolName}" failed: ${safeErrorMessage(failure.error, ctx)}`, 'failed');
   const plain = {
     id: run.messageId(call.number),
     role: 'tool' as const,
@@ -131,14 +131,14 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   const { latched, latchedBy } = call.latched === undefined ? run.call : call;
   // A limit lets the other calls run; a stop doesn't.
   const ends = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
-  const stop = ends && toldStop(ends, run);
+  const stop = ends && safeStop(ends, run);
   const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
   const told =
     terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry;
   const failed = (error: unknown): never => {
     // The execution has ended all the same, but nobody is shown what isn't written.
     const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
-    tellEnd(call, Object.freeze({ ...message, content, details: undefined, isError: true }));
+    reportEnd(call, Object.freeze({ ...message, content, details: undefined, isError: true }));
     throw error;
   };
   let wait: Awaitable<void>;
@@ -148,11 +148,11 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   } catch (error) {
     return failed(error);
   }
-  if (wait) return wait.then(() => tellEnd(call, message), failed);
-  tellEnd(call, message);
+  if (wait) return wait.then(() => reportEnd(call, message), failed);
+  reportEnd(call, message);
 }
 
-function tellEnd(call: Call, message: ToolMessage): void {
+function reportEnd(call: Call, message: ToolMessage): void {
   const { run, failure, toolCall } = call;
   const { runId, sessionId } = run;
   call.begun = false;
@@ -195,7 +195,7 @@ export async function answerRest(
   let failure: { readonly error: unknown } | undefined;
   for (const call of calls) {
     if (call.done) continue;
-    tellStart(call);
+    reportStart(call);
     const here = call.attempts > 0;
     if (here || before) run.giveUp(call.assistantMessage.id, call.index);
     // A tool that asks has done nothing yet. One that may be run again, above all a sub-agent, may have.

@@ -11,7 +11,7 @@ import { textOf } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';
-import { type Judged, judge } from './guards.js';
+import { type Judged, judgeTexts } from './guards.js';
 
 /** No guard objected. */
 export const NO_VERDICTS: CallVerdicts = new Map();
@@ -29,7 +29,7 @@ export async function judgeArguments(
   const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
   const said: readonly Text[] = read ? textsOfValue(read.args).texts : [[unescaped(given)]];
   try {
-    const { texts, args, rewritten, deny, ask } = await judge(
+    const { texts, args, rewritten, deny, ask } = await judgeTexts(
       ctx.plan.guards['tool-args'],
       subject,
       said,

@@ -23,7 +23,7 @@ import type { AssistantContent, Message, ModelResponse, ToolContent } from '../m
 import type { ToolResult } from '../messages/tool-result.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/middleware.js';
-import { judge, type Left, redact, skipOrThrow } from './guards.js';
+import { judgeTexts, type Left, redact, skipOrThrow } from './guards.js';
 import type { Refusal } from './refusal.js';
 
 /** Judges a message: all of its text, including thinking, calls and details. */
@@ -35,7 +35,7 @@ export async function judgeMessage(
 ): Promise<{ owner: Message; deny?: Refusal }> {
   const given = withoutFound(searchable(message), point, ctx, guards);
   const said = saidIn(given.content);
-  const judged = await judge(guards, { point, message }, said.texts, ctx);
+  const judged = await judgeTexts(guards, { point, message }, said.texts, ctx);
   const { rewritten, texts: left, deny } = judged;
   if (deny) return { owner: given, deny };
   let owner = given;
@@ -111,7 +111,7 @@ export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Pro
   const { toolCall } = ctx;
   const clean = cleanParts(result.content, 'tool-result', ctx);
   const said = saidIn(clean);
-  const judged = await judge(guards, { point: 'tool-result', toolCall, result }, said.texts, ctx);
+  const judged = await judgeTexts(guards, { point: 'tool-result', toolCall, result }, said.texts, ctx);
   if (judged.deny) return withheld(judged.deny);
   const content = judged.changed ? toolContent(clean, said.flat(judged.texts)) : clean;
   const { details: given, ...rest } = { ...result, content };

@@ -18,7 +18,7 @@ import type { GuardPoint, GuardSubject, Span, Verdict } from '../protocol/guard.
 import type { PlannedGuard } from '../protocol/middleware.js';
 import { isControl } from '../protocol/signals.js';
 import { checkVerdict, normalise, spansAcross, WrongReturn } from './guard-returns.js';
-import { type Refusal, refuse, refuses, replaced, report, tell } from './refusal.js';
+import { type Refusal, refuse, refuses, replaced, report, reportFindings } from './refusal.js';
 
 /** What guards left of some texts. */
 export interface Left {
@@ -43,7 +43,7 @@ type Subject = Omit<GuardSubject, 'text' | 'media'>;
  * beats allow. A refusal ends the judging, except for a call: that stays in the history, so the remaining guards still clean
  * its arguments.
  */
-export async function judge(
+export async function judgeTexts(
   guards: readonly PlannedGuard[],
   subject: Subject,
   given: readonly Text[],
@@ -158,7 +158,7 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
  * The message of an error, for notes, events and logs. It may quote what guards remove, so if a guard finds something in it,
  * or has a judge and can't answer synchronously, this returns only the kind of the error.
  */
-export function toldError(error: unknown, ctx: PublicContext): string {
+export function safeErrorMessage(error: unknown, ctx: PublicContext): string {
   const own = internal(ctx);
   const text = messageOf(error);
   const points = Object.entries(own.plan.guards) as [GuardPoint, readonly PlannedGuard[]][];
@@ -192,7 +192,7 @@ export function redact(
     offset += text.length + 1;
     const spans = spansAcross(text, marksOf(pieces), (part) => spansOf(planned, point, part, 0, ctx));
     if (spans.length === 0) return pieces;
-    const denied = quiet ? quietly(planned) : tell(planned, point, spans, ctx, start);
+    const denied = quiet ? quietly(planned) : reportFindings(planned, point, spans, ctx, start);
     deny ??= denied;
     // A refused call stays in the history, but without what must not pass.
     const stays = planned.guard.action === 'warn' || (denied && point !== 'tool-args');
@@ -259,7 +259,7 @@ export function skipOrThrow(planned: PlannedGuard, error: unknown, ctx: Context)
     throw error;
   }
   if (open) {
-    ctx._run.note(name, `failed and was skipped: ${toldError(error, ctx)}`, 'failed');
+    ctx._run.note(name, `failed and was skipped: ${safeErrorMessage(error, ctx)}`, 'failed');
     return;
   }
   // The error may quote what was judged, so it is only attached as the cause, for the caller.

@@ -53,8 +53,8 @@ export class JoinedText {
   }
 
   /** Releases what is final by now. */
-  settle(): void {
-    for (const stage of this.stages ?? []) stage.settle();
+  releaseFinal(): void {
+    for (const stage of this.stages ?? []) stage.releaseFinal();
   }
 
   /** The response is complete. */

@@ -141,9 +141,9 @@ describe('what is held back', () => {
     const { stage, released } = stageOf(/secret/g, 8);
     stage.push('hello world');
     expect(released).toEqual([]);
-    stage.settle();
+    stage.releaseFinal();
     expect(released.join('')).toBe('hel');
-    stage.settle();
+    stage.releaseFinal();
     expect(released.join('')).toBe('hel');
   });
 

@@ -56,7 +56,7 @@ export class SpanStage {
 
   push(text: string): void {
     this.buffer += text;
-    if (this.buffer.length >= this.look) this.settle();
+    if (this.buffer.length >= this.look) this.releaseFinal();
   }
 
   /** Text pushed from now on belongs to the next block. */
@@ -65,7 +65,7 @@ export class SpanStage {
   }
 
   /** Releases what is final now. */
-  settle(): void {
+  releaseFinal(): void {
     const { hold } = this.options;
     if (this.buffer.length - this.from <= hold) return;
     const spans = this.find(this.buffer, this.marks, this.from);

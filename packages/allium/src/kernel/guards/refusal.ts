@@ -13,7 +13,7 @@ export interface Refusal {
 }
 
 /** Reports findings and returns the refusal, if the guard refuses. Throws for a stop. */
-export function tell(
+export function reportFindings(
   planned: PlannedGuard,
   point: GuardPoint,
   found: readonly Span[],

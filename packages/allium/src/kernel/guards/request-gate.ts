@@ -4,7 +4,7 @@ import type { ModelContext } from '../context/context.js';
 import { isWithheld } from '../journal/session-state.js';
 import { isFrozenMessage, type Message } from '../messages/messages.js';
 import { judgeMessage } from './content-guards.js';
-import { judge, latching } from './guards.js';
+import { judgeTexts, latching } from './guards.js';
 import { judgedOnce } from './judged-once.js';
 import { stopFor } from './refusal.js';
 
@@ -51,18 +51,20 @@ export class RequestGate {
 
   private async judgePrompt(given: string, ctx: ModelContext): Promise<string> {
     const { request } = ctx.plan.guards;
-    const { texts, deny } = await latching(ctx, () => judge(request, { point: 'request' }, [[given]], ctx));
+    const { texts, deny } = await latching(ctx, () =>
+      judgeTexts(request, { point: 'request' }, [[given]], ctx),
+    );
     if (deny) throw stopFor(deny, ctx);
     return texts[0]![0]!;
   }
 
   private one(message: Message, ctx: ModelContext): Promise<Message> {
     // A hook may still change it, so it is judged each time it is sent.
-    if (!isFrozenMessage(message)) return this.judge(message, ctx);
-    return judgedOnce(this.judged, message, ctx, () => this.judge(message, ctx));
+    if (!isFrozenMessage(message)) return this.judgeOne(message, ctx);
+    return judgedOnce(this.judged, message, ctx, () => this.judgeOne(message, ctx));
   }
 
-  private async judge(message: Message, ctx: ModelContext): Promise<Message> {
+  private async judgeOne(message: Message, ctx: ModelContext): Promise<Message> {
     const { owner, deny } = await latching(ctx, () => judgeMessage('request', message, ctx));
     if (deny) throw stopFor(deny, ctx);
     if (owner !== message && owner.role === 'assistant') this.withheld ||= owner.content.some(isWithheld);

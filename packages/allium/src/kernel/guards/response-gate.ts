@@ -10,10 +10,10 @@ import type { GuardTable, PlannedGuard } from '../protocol/middleware.js';
 import { isControl } from '../protocol/signals.js';
 import { heldTo, judgeArguments, remember } from './call-verdicts.js';
 import { redactValue, withCleanMetadata, withContent } from './content-guards.js';
-import { judge, latching, skipOrThrow, spansOf } from './guards.js';
+import { judgeTexts, latching, skipOrThrow, spansOf } from './guards.js';
 import { JoinedText, type MakeStages } from './joined-text.js';
 import { SpanStage } from './redact-stream.js';
-import { refuses, replaced, stopFor, tell } from './refusal.js';
+import { refuses, replaced, reportFindings, stopFor } from './refusal.js';
 
 /** What the guards left of the content of a response. */
 export interface JudgedContent {
@@ -108,9 +108,9 @@ export class ResponseGate {
   /** Releases what is final and returns the text released so far, by block. */
   settled(): readonly BlockText[] {
     this.streaming = false;
-    this.tellAll();
-    this.said.thinking?.settle();
-    this.said.text?.settle();
+    this.reportAll();
+    this.said.thinking?.releaseFinal();
+    this.said.text?.releaseFinal();
     const { blocks, safe } = this.said.text ?? NOTHING_SAID;
     return blocks.map((block, i) => ({ block, text: safe[i]! }));
   }
@@ -118,7 +118,7 @@ export class ResponseGate {
   /** The stream is complete: judges everything that was held back, and returns the content that may be shown. */
   async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
     this.streaming = false;
-    this.tellAll();
+    this.reportAll();
     this.said.thinking?.end();
     this.said.text?.end();
     await this.judgeHeld(response, 'thinking', ctx);
@@ -139,7 +139,7 @@ export class ResponseGate {
     return { content: isSame(content, response.content) ? response.content : content, calls, rewritten };
   }
 
-  private tellAll(): void {
+  private reportAll(): void {
     for (const tellOne of this.untold) tellOne();
     this.untold = [];
   }
@@ -231,9 +231,9 @@ export class ResponseGate {
       replacement: (span) => {
         if (this.streaming) {
           if (refuses(planned)) throw new Objection();
-          this.untold.push(() => tell(planned, point, [span], ctx));
+          this.untold.push(() => reportFindings(planned, point, [span], ctx));
         } else {
-          const refusal = tell(planned, point, [span], ctx);
+          const refusal = reportFindings(planned, point, [span], ctx);
           if (refusal) throw stopFor(refusal, ctx);
         }
         return planned.guard.action === 'warn' ? undefined : replaced(planned, span);
@@ -258,7 +258,7 @@ export class ResponseGate {
     for (const point of points) {
       if (this.table[point].length === 0) continue;
       const judged = await latching(ctx, () =>
-        judge(this.table[point], { point, message: response }, texts, ctx),
+        judgeTexts(this.table[point], { point, message: response }, texts, ctx),
       );
       if (judged.deny) throw stopFor(judged.deny, ctx);
       texts = judged.texts;

@@ -11,13 +11,13 @@ import type { GuardPoint } from '../protocol/guard.js';
 import type { Guard } from '../protocol/middleware.js';
 import type { Stop } from '../protocol/stop.js';
 import { redactTexts } from './content-guards.js';
-import { toldError } from './guards.js';
+import { safeErrorMessage } from './guards.js';
 
 /**
  * The value without what guards of these points find in it; undefined if one of them refuses it. Judges aren't asked, because
  * this is synchronous. `by`: the guard that wrote it, which isn't asked.
  */
-export function toldBeside<T>(
+export function safeValue<T>(
   given: T,
   run: RunPort,
   by?: string,
@@ -44,14 +44,14 @@ export function toldBeside<T>(
 }
 
 /** Structured output is an answer, so it is searched like one. Values that aren't JSON can't be searched. */
-export function toldOutput(output: unknown, run: RunPort): unknown {
-  return isJson(output) ? toldBeside(output, run, undefined, ['output', 'final']) : output;
+export function safeOutput(output: unknown, run: RunPort): unknown {
+  return isJson(output) ? safeValue(output, run, undefined, ['output', 'final']) : output;
 }
 
 /** The stop of a run, as it is shown and journaled. */
-export function toldStop<S extends Stop>(stop: S, run: RunPort): S {
+export function safeStop<S extends Stop>(stop: S, run: RunPort): S {
   if (stop.message === undefined) return stop;
-  const message = toldBeside(stop.message, run, stop.by);
+  const message = safeValue(stop.message, run, stop.by);
   return message === stop.message ? stop : { ...stop, message: message ?? `The run ended: ${stop.reason}.` };
 }
 
@@ -64,14 +64,14 @@ export function isTellable(error: unknown, ctx: PublicContext): boolean {
   const guarded = Object.values(ctx.plan.guards).some((guards) => guards.length > 0);
   if (!guarded) return true;
   try {
-    return textsOf(error).every((text) => toldError(text, ctx) === text);
+    return textsOf(error).every((text) => safeErrorMessage(text, ctx) === text);
   } catch {
     return false;
   }
 }
 
 /** The stack frames of an error, without its message; empty if there are none or a guard objects. */
-export function toldFrames(error: unknown, ctx: PublicContext): string {
+export function safeFrames(error: unknown, ctx: PublicContext): string {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || !isTellable(error, ctx)) return '';
   const from = error.stack.indexOf('\n    at ');
   return from < 0 ? '' : error.stack.slice(from);

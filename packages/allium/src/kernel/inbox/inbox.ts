@@ -137,7 +137,7 @@ function lackIn({ item }: PostedMessage): string | undefined {
 }
 
 /** Reports invalid messages, once each: those that aren't taken appear in every read. */
-function tellUnfit(run: InboxRun, found: readonly Posted[]): void {
+function reportUnfit(run: InboxRun, found: readonly Posted[]): void {
   const seen = run.posted.at(-1)?.n ?? 0;
   for (const one of found) {
     const lack = one.n > seen && isPostedMessage(one) ? lackIn(one) : undefined;
@@ -148,7 +148,7 @@ function tellUnfit(run: InboxRun, found: readonly Posted[]): void {
 function sort(run: InboxRun, taken: readonly Posted[], wanted: Wanted, begins: boolean): Due | undefined {
   const { state } = run;
   const found = left(taken, state);
-  if (found.length > 0) tellUnfit(run, found);
+  if (found.length > 0) reportUnfit(run, found);
   run.posted = found;
   if (found.length === 0) return undefined;
   for (const { item } of found) {

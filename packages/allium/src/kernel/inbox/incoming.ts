@@ -3,9 +3,9 @@
 import type { Overlay } from '../context/cells.js';
 import { RunContext, type Taken } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
-import { judge as judgeTexts, latching, toldError } from '../guards/guards.js';
+import { judgeTexts, latching, safeErrorMessage } from '../guards/guards.js';
 import { stopFor } from '../guards/refusal.js';
-import { toldBeside } from '../guards/told-beside.js';
+import { safeValue } from '../guards/told-beside.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';
@@ -166,7 +166,7 @@ function refusalOf(run: InboxRun, error: unknown): Refusal {
   const { call } = run;
   const by = call.latched === error ? call.latchedBy : call.raisedBy(error)?.middleware;
   const ctx = new RunContext(run, run.scope, []);
-  return { reason: toldError(error, ctx), by: by ?? 'kernel' };
+  return { reason: safeErrorMessage(error, ctx), by: by ?? 'kernel' };
 }
 
 function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): InboxEntry {
@@ -175,7 +175,7 @@ function withWaiting(entry: InboxEntry, messages: readonly PostedMessage[]): Inb
 }
 
 export function tellRefusal(run: InboxRun, { reason: given, by }: Refusal): void {
-  const reason = toldBeside(given, run) ?? 'the reason is withheld.';
+  const reason = safeValue(given, run) ?? 'the reason is withheld.';
   run.note(by, `refused a message: ${reason}`, 'blocked');
   run.emitCustom('message_refused', { reason }, by);
 }
@@ -284,11 +284,11 @@ export function appendMessages(
   const added = messages.map((message) => entryOf(runId, message));
   if (why) added[0] = { ...added[0]!, [why]: true } as EntryDraft;
   const wait = run.append([...entries, ...added]);
-  if (wait) return wait.then(() => tell(run, messages));
-  tell(run, messages);
+  if (wait) return wait.then(() => emitMessages(run, messages));
+  emitMessages(run, messages);
 }
 
-function tell(run: InboxRun, messages: readonly Message[]): void {
+function emitMessages(run: InboxRun, messages: readonly Message[]): void {
   const { runId, sessionId, watched } = run;
   if (!watched) return;
   for (const message of messages) {

@@ -55,7 +55,7 @@ class MemoryStore implements SyncStore {
     if (seq !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, seq);
     if (entries.length === 0) return seq;
     // First of all: a getter that throws must not leave half a batch behind.
-    for (let i = 0; i < entries.length; i++) settle(entries[i]!);
+    for (let i = 0; i < entries.length; i++) freezeEntry(entries[i]!);
     if (journal === undefined) {
       journal = new Journal();
       this.#journals.set(sessionId, journal);
@@ -169,7 +169,7 @@ class MemoryStore implements SyncStore {
  * Freezes the contents of an entry, which may still belong to somebody else. Messages are frozen by the kernel before anybody
  * sees them, so the entries that every turn writes cost nothing here.
  */
-function settle(entry: NewEntry): void {
+function freezeEntry(entry: NewEntry): void {
   const { type } = entry;
   if (type === 'message' || type === 'tool_finished' || type === 'tool_started' || type === 'trace') return;
   // Also written in every turn; only its value may belong to somebody else.

@@ -1,7 +1,7 @@
 /** `beforeRun` and `afterRun`: the pair around a whole run. `afterRun` always follows, also when the run failed. */
 
 import type { RunContext } from '../context/context.js';
-import { toldError } from '../guards/guards.js';
+import { safeErrorMessage } from '../guards/guards.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted } from '../lib/scope.js';
 import type { Layer } from '../protocol/plan.js';
@@ -56,7 +56,7 @@ async function tearDown(layer: Layer, ctx: RunContext, failure: Failure): Promis
   } catch (error) {
     if (failure || (undo && !isControl(error))) {
       undo?.();
-      ctx._run.note(layer.name, `${hook} failed: ${toldError(error, ctx)}`);
+      ctx._run.note(layer.name, `${hook} failed: ${safeErrorMessage(error, ctx)}`);
       return failure;
     }
     return { error: ctx._blame(layer.name, hook, error) };

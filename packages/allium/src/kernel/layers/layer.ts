@@ -1,7 +1,7 @@
 /** One layer of the onion, and what all kinds of layers share: who is blamed for a failure, and how it is undone. */
 
 import type { Context, LayerContext, ModelContext } from '../context/context.js';
-import { toldError } from '../guards/guards.js';
+import { safeErrorMessage } from '../guards/guards.js';
 import { AlliumError, type Attribution, isRecord, shown } from '../lib/errors.js';
 import { lackOf, lackOfMessages } from '../messages/message-input.js';
 import { deepFreeze } from '../messages/messages.js';
@@ -31,7 +31,7 @@ export function undone(
   ctx._call.check();
   if (undo === undefined || isControl(error)) throw ctx._blame(layer.name, hook, error, more);
   undo();
-  ctx._run.note(layer.name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+  ctx._run.note(layer.name, `${hook} failed and was skipped: ${safeErrorMessage(error, ctx)}`);
 }
 
 /** Remembers what a hook may assign; the returned function puts it back. Undefined for layers that fail closed. */

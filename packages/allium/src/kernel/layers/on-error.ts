@@ -1,7 +1,7 @@
 /** `onError`: catches the errors of everything further in, at the model and tool seams. */
 
 import type { LayerContext } from '../context/context.js';
-import { toldError } from '../guards/guards.js';
+import { safeErrorMessage } from '../guards/guards.js';
 import { AlliumError, attribute, shown } from '../lib/errors.js';
 import { NOTHING } from '../messages/messages.js';
 import type { Layer } from '../protocol/plan.js';
@@ -62,7 +62,7 @@ async function again(
   if ((action !== 'retry' && action !== 'fallback') || exhausted) throw error;
   const refusal = refuseRepeat(layer, ctx, error);
   if (refusal) throw ctx._blame(layer.name, 'onError', refusal);
-  ctx._run.note(layer.name, `${action} after: ${toldError(error, ctx)}`);
+  ctx._run.note(layer.name, `${action} after: ${safeErrorMessage(error, ctx)}`);
 }
 
 /** Nothing is tried again after a stop or an abort, even if a layer swallowed it. */

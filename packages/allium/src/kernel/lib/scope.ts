@@ -9,7 +9,7 @@ import { type Linked, LinkedList } from './linked-list.js';
 export interface Listener extends Linked<Listener> {
   /** Where it listens. */
   at: Scope | undefined;
-  tell(reason: unknown): void;
+  onAborted(reason: unknown): void;
 }
 
 export class Scope {
@@ -51,7 +51,7 @@ export class Scope {
     const inside: Listener[] = [];
     for (let one = this.listeners.first; one !== undefined; one = one.after)
       if (one.at!.isWithin(this)) inside.push(one);
-    for (const one of inside) if (one.at?.remove(one)) one.tell(reason);
+    for (const one of inside) if (one.at?.remove(one)) one.onAborted(reason);
   }
 
   /** Calls `fn` once when the scope is aborted; at once if it already is. The returned function removes it. */
@@ -65,7 +65,7 @@ export class Scope {
   listen(listener: Listener): void {
     const { reason } = this;
     if (reason === undefined) this.add(listener);
-    else listener.tell(reason);
+    else listener.onAborted(reason);
   }
 
   /** The work in this scope has ended: its listeners don't hear of a later abort. */
@@ -107,7 +107,7 @@ class Callback implements Listener {
 
   constructor(private readonly fn: (reason: unknown) => void) {}
 
-  tell(reason: unknown): void {
+  onAborted(reason: unknown): void {
     this.fn(reason);
   }
 }
@@ -175,17 +175,17 @@ export class Wait<T, R = T> implements Listener {
     return promise;
   }
 
-  tell(reason: unknown): void {
+  onAborted(reason: unknown): void {
     this.fail(reason);
   }
 
   /** What it resolves with. */
-  protected made(value: T): R | PromiseLike<R> {
+  protected mapValue(value: T): R | PromiseLike<R> {
     return value as never;
   }
 
   /** What it rejects with. */
-  protected failed(error: unknown): unknown {
+  protected mapError(error: unknown): unknown {
     return error;
   }
 
@@ -193,7 +193,7 @@ export class Wait<T, R = T> implements Listener {
     const { resolve } = this;
     if (resolve === undefined) return;
     try {
-      resolve(this.made(value));
+      resolve(this.mapValue(value));
       this.over();
     } catch (error) {
       this.fail(error);
@@ -204,7 +204,7 @@ export class Wait<T, R = T> implements Listener {
     const { reject } = this;
     if (reject === undefined) return;
     this.over();
-    reject(this.failed(error));
+    reject(this.mapError(error));
   }
 
   protected over(): void {
@@ -242,7 +242,7 @@ class PatientWait<T> extends Wait<T> {
     super(scope);
   }
 
-  override tell(reason: unknown): void {
+  override onAborted(reason: unknown): void {
     const { setTimer } = this;
     this.cancel = setTimer(() => this.fail(reason), this.graceMs);
   }

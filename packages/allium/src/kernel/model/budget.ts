@@ -99,7 +99,7 @@ export class Budget {
   }
 
   /** Replaces a reservation by what was really used. */
-  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
+  bookUsage(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     this.add(usage, costOfUsage(price, usage), reservation);
   }
 

@@ -140,7 +140,7 @@ describe('a budget', () => {
     const budget = new Budget({ tokens: 100, costUsd: 1 }, () => price);
     const first = budget.reserve(model, () => 10, 40, 1);
     expect(first).toEqual({ tokens: 50, costUsd: expect.closeTo(90e-6, 12), maxOutputTokens: 40 });
-    budget.settle(price, first, {
+    budget.bookUsage(price, first, {
       inputTokens: 10,
       outputTokens: 1,
       cacheRead: 0,

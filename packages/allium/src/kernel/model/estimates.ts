@@ -104,7 +104,7 @@ export function estimateTokens(
       const whole = message.usage.totalTokens > message.usage.outputTokens;
       if (whole || least === 0) {
         if (keepsAll(messages, i, history)) {
-          const told = toldBy(message, message.usage) + Math.ceil(chars / 4);
+          const told = reportedBy(message, message.usage) + Math.ceil(chars / 4);
           if (whole) return Math.max(told, least);
           least = told;
         } else counts = true;
@@ -116,7 +116,7 @@ export function estimateTokens(
 }
 
 /** What an answer reported, plus its own length if the model reports only what it read. */
-function toldBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
+function reportedBy(answer: Message, { totalTokens, inputTokens, cacheRead, cacheWrite }: Usage): number {
   const written = totalTokens > inputTokens + cacheRead + cacheWrite;
   return written ? totalTokens : totalTokens + Math.ceil(charsOfMessage(answer) / 4);
 }

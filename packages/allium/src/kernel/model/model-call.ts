@@ -17,7 +17,7 @@ import {
 import { type ModelPart, type ModelSettings, modelName, type Price } from '../messages/model.js';
 import type { Hold } from '../protocol/meter.js';
 import { isControl } from '../protocol/signals.js';
-import { Assembler, toldInPart } from '../stream/assemble.js';
+import { Assembler, partialUsage } from '../stream/assemble.js';
 import { type Stages, stagesOf } from '../stream/transforms.js';
 import { isCrowded, type Reservation } from './budget.js';
 import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
@@ -119,10 +119,10 @@ class ModelCall implements PartTaker {
     // Arguments that were left out had been shown already, so the response is shown again.
     if (!(stages?.last ?? raw).hasLeftOut) ctx._call.live?.claim(this.live, content);
     const { usage = NO_USAGE } = response;
-    if (usage.totalTokens === 0) this.settle(this.unreported());
+    if (usage.totalTokens === 0) this.bookUsage(this.unreported());
     else {
-      const told = toldInPart(usage);
-      this.settle(usage, told && this.untold(usage, told));
+      const told = partialUsage(usage);
+      this.bookUsage(usage, told && this.untold(usage, told));
     }
     this.ended?.(response);
     ctx._call.workEnded(true);
@@ -140,7 +140,7 @@ class ModelCall implements PartTaker {
       this.ended?.(undefined, error);
       // A stream that broke off is paid for as far as it got. Few models report how much that was.
       const { told } = raw;
-      this.settle(told.totalTokens > 0 || charsIn(raw) === 0 ? told : this.estimate());
+      this.bookUsage(told.totalTokens > 0 || charsIn(raw) === 0 ? told : this.estimate());
     } catch {
       // The caller gets the first error.
     }
@@ -163,13 +163,13 @@ class ModelCall implements PartTaker {
     return estimate === UNKNOWN_USAGE ? estimate : leftOut(usage, told, estimate);
   }
 
-  private settle(usage: Usage, untold?: Usage): void {
+  private bookUsage(usage: Usage, untold?: Usage): void {
     const { ctx, price } = this;
     const { _run: run } = ctx;
     if (this.begun) ctx._call.live?.ended();
     // Comes first: once the reservation is given back, waiting calls look at what is left.
-    if (untold !== undefined) run.settle(price, undefined, untold);
-    run.settle(price, this.reservation, usage);
+    if (untold !== undefined) run.bookUsage(price, undefined, untold);
+    run.bookUsage(price, this.reservation, usage);
     note(run, ctx.model, untold === undefined ? usage : summed(usage, untold));
     this.hold?.release();
   }

@@ -31,7 +31,7 @@ export interface ModelRun extends InboxRun {
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number;
   /** Replaces a reservation by what a call really used. */
-  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void;
+  bookUsage(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void;
   /** The cost of the usage a message carries. Removes it from the usage that belongs to no message. */
   claimUsage(usage: Usage | undefined): Expense | undefined;
   /** Lets work wind down when the run is aborted; does not wait for code that ignores its signal. */

@@ -121,7 +121,7 @@ export class StreamReader implements Listener {
   }
 
   /** The scope was aborted. */
-  tell(reason: unknown): void {
+  onAborted(reason: unknown): void {
     if (!this.open) return;
     const iterator = this.iterator!;
     this.fail(reason);

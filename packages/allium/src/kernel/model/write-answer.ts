@@ -2,7 +2,7 @@
 
 import type { CallVerdicts } from '../context/run-port.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
-import { toldBeside } from '../guards/told-beside.js';
+import { safeValue } from '../guards/told-beside.js';
 import { stamped } from '../inbox/incoming.js';
 import {
   type AssistantMessage,
@@ -99,7 +99,7 @@ function entryOf(
   if (inject.length > 0) entry.inject = stamped(inject);
   if (offered) entry.offered = offered;
   if (decision !== 'natural') {
-    const told = why && toldBeside(why, run, by);
+    const told = why && safeValue(why, run, by);
     entry.follows = { decision, ...(by && { by }), ...(told && { why: told }) };
   }
   if (decision === 'natural' && forceContinue) entry.follows = { forceContinue };

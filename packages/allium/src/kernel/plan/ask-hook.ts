@@ -1,7 +1,7 @@
 /** Calls one decision hook, and checks what it returns and assigns. */
 
 import type { Context } from '../context/context.js';
-import { toldError } from '../guards/guards.js';
+import { safeErrorMessage } from '../guards/guards.js';
 import { save } from '../layers/layer.js';
 import { attribute, isThenable } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
@@ -46,5 +46,5 @@ function skip({ hook, name, open }: PlannedHook, ctx: Context, error: unknown): 
   else attribute(error, { middleware: name, hook }, ctx);
   ctx._call.check();
   if (isControl(error) || !open) throw error;
-  ctx._run.note(name, `${hook} failed and was skipped: ${toldError(error, ctx)}`);
+  ctx._run.note(name, `${hook} failed and was skipped: ${safeErrorMessage(error, ctx)}`);
 }

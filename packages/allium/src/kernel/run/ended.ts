@@ -2,7 +2,7 @@
 
 import type { RunContext } from '../context/context.js';
 import { stopOf } from '../context/stop-checks.js';
-import { toldError } from '../guards/guards.js';
+import { safeErrorMessage } from '../guards/guards.js';
 import { codeOf, messageOf } from '../lib/errors.js';
 import type { RunResult } from '../protocol/result.js';
 import { controlKind } from '../protocol/signals.js';
@@ -31,7 +31,7 @@ export function endedBy(run: ResultRun, error: unknown, ctx: RunContext): Ended 
 export function failedWith(error: unknown, ctx: RunContext): Stop {
   // The message about a broken guard holds no secrets.
   const known = codeOf(error) === 'GUARD_FAILED';
-  return { reason: 'error', message: known ? messageOf(error) : toldError(error, ctx) };
+  return { reason: 'error', message: known ? messageOf(error) : safeErrorMessage(error, ctx) };
 }
 
 /**

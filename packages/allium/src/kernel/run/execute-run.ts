@@ -7,7 +7,7 @@ import { tellUnanswered } from '../calls/tool-results.js';
 import { unanswered } from '../calls/unanswered.js';
 import { RunContext } from '../context/context.js';
 import { outOfTime } from '../context/stop-checks.js';
-import { toldBeside } from '../guards/told-beside.js';
+import { safeValue } from '../guards/told-beside.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { judgeOptions } from '../inbox/incoming.js';
 import { answersAll, leaveAnswers } from '../inbox/judge-answers.js';
@@ -249,7 +249,7 @@ function whyNot({ plan }: Run, { status, stop }: RunResult): string {
 function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   if (controlKind(error) === 'abort') {
     const cause = (error as Aborted).cause ?? error;
-    const why = toldBeside(messageOf(cause), run);
+    const why = safeValue(messageOf(cause), run);
     return new RunError(
       'ABORTED',
       why ? `The run was aborted: ${why}` : 'The run was aborted.',
@@ -271,7 +271,7 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
   const cause = code === 'GUARD_FAILED' ? ((error as AlliumError).cause ?? error) : error;
   // The message about a broken guard holds no secrets, and the guard would break over it again.
   const words = messageOf(error);
-  const told = code === 'GUARD_FAILED' ? words : (toldBeside(words, run) ?? errorKind(error));
+  const told = code === 'GUARD_FAILED' ? words : (safeValue(words, run) ?? errorKind(error));
   const failure = new RunError(code, `The run failed: ${told}${where}`, result, cause);
   // Nothing can be noted beside a cause that isn't an object, so it is noted beside the error.
   if (raisedBy) attribute(failure, raisedBy);
@@ -282,7 +282,7 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
 function handled(run: Run, error: unknown, raisedBy: Attribution | undefined): string {
   const handling = raisedBy?.handling;
   if (handling === undefined || (error as Partial<Error> | null)?.cause !== undefined) return '';
-  return `, handling: ${toldBeside(messageOf(handling), run) ?? errorKind(handling)}`;
+  return `, handling: ${safeValue(messageOf(handling), run) ?? errorKind(handling)}`;
 }
 
 /** The runs that end with a signal. They share one listener: Node warns of a leak if a signal has many. */

@@ -129,7 +129,7 @@ function beginTurn(run: Run): Promise<void> | undefined {
   run.turn++;
   // There is another turn, so this was not the final output.
   run.output = undefined;
-  return run.watched ? tellStart(run) : undefined;
+  return run.watched ? reportStart(run) : undefined;
 }
 
 /** Runs the calls of an answer. Guards have judged their arguments with it, and judge each result. */
@@ -241,7 +241,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
     const outcome = results.length > 0 ? { results, terminate, pending: [] } : undefined;
     return turnEnd(run, answer, last, outcome, limit);
   }
-  if (run.watched) await tellStart(run);
+  if (run.watched) await reportStart(run);
   let outcome: BatchOutcome | undefined;
   try {
     const { offered } = batch;
@@ -255,7 +255,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   }
 }
 
-function tellStart(run: Run): Promise<void> | undefined {
+function reportStart(run: Run): Promise<void> | undefined {
   const { runId, sessionId, turn } = run;
   run.emit({ type: 'turn_start', runId, sessionId, turn });
   return run.pressure();
@@ -267,15 +267,15 @@ function endTurn(
   message: AssistantMessage | undefined,
   toolResults: Results = NOTHING,
 ): Awaitable<void> {
-  if (run.hasUnwritten) return writeState(run).finally(() => tellEnd(run, message, toolResults));
-  tellEnd(run, message, toolResults);
+  if (run.hasUnwritten) return writeState(run).finally(() => reportTurnEnd(run, message, toolResults));
+  reportTurnEnd(run, message, toolResults);
 }
 
 async function writeState(run: Run): Promise<void> {
   await run.append([]);
 }
 
-function tellEnd(run: Run, message: AssistantMessage | undefined, toolResults: Results): void {
+function reportTurnEnd(run: Run, message: AssistantMessage | undefined, toolResults: Results): void {
   const { runId, sessionId, turn, watched } = run;
   if (watched) run.emit({ type: 'turn_end', runId, sessionId, turn, message, toolResults });
 }

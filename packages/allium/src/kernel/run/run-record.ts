@@ -124,9 +124,9 @@ export class RunRecord {
   // ── What is spent ──────────────────────────────────────────────────────────────────────────────────────────
 
   /** Replaces a reservation by what a call really used. The usage of the message that is kept is journaled with it. */
-  settle(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
+  bookUsage(price: Price | undefined, reservation: Reservation | undefined, usage: Usage): void {
     const before = this.budget.costUsd;
-    this.budget.settle(price, reservation, usage);
+    this.budget.bookUsage(price, reservation, usage);
     // Once the cost is unknown it stays unknown, so that is written once.
     if (usage === UNKNOWN_USAGE ? before === undefined : isNothing(usage)) return;
     const after = this.budget.costUsd;

@@ -3,7 +3,7 @@
 import { RunContext as Internal } from '../context/context.js';
 import { restoredResult } from '../events/restoring-queue.js';
 import { answerRestorers } from '../guards/restore.js';
-import { toldStop } from '../guards/told-beside.js';
+import { safeStop } from '../guards/told-beside.js';
 import { type Due, queuedIn } from '../inbox/inbox.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { OpenRun } from '../journal/journaled-run.js';
@@ -22,7 +22,7 @@ export interface ResultRun extends InboxRun, ReadableRun {
 }
 
 export function resultOf(run: ResultRun, status: RunStatus, stop: Stop): RunResult {
-  const result = new Result(run, status, toldStop(stop, run));
+  const result = new Result(run, status, safeStop(stop, run));
   liveState(result, run);
   return result;
 }

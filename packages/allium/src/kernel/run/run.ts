@@ -5,7 +5,7 @@ import type { ToolsRun } from '../calls/tools-run.js';
 import { type Context, RunContext, SeamCall } from '../context/context.js';
 import type { RequestParts } from '../context/run-port.js';
 import { answerRestorers } from '../guards/restore.js';
-import { toldBeside, toldOutput } from '../guards/told-beside.js';
+import { safeOutput, safeValue } from '../guards/told-beside.js';
 import { Judgements } from '../guards/verdict-cache.js';
 import type { PendingInput } from '../inbox/pending-input.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
@@ -163,7 +163,7 @@ export class Run extends RunRecord implements ToolsRun {
   }
 
   setOutput(output: unknown): void {
-    this.output = toldOutput(output, this);
+    this.output = safeOutput(output, this);
   }
 
   // ── What is told of it ─────────────────────────────────────────────────────────────────────────────────────
@@ -171,7 +171,7 @@ export class Run extends RunRecord implements ToolsRun {
   emitCustom(name: string, given: unknown, by: string | undefined): void {
     if (!this.watched || this.over) return;
     const { runId, sessionId } = this;
-    const data = given === undefined ? given : toldBeside(given, this);
+    const data = given === undefined ? given : safeValue(given, this);
     const more = { ...(by && { by }), ...(data !== undefined && { data }) };
     this.emit({ type: 'custom', runId, sessionId, name, ...more });
   }
@@ -200,7 +200,7 @@ export class Run extends RunRecord implements ToolsRun {
 
   /** Notes what a middleware says, after removing what guards find in it. */
   noteSaid(by: string, what: string): void {
-    this.note(by, toldBeside(what, this, by) ?? 'said something that guards withhold');
+    this.note(by, safeValue(what, this, by) ?? 'said something that guards withhold');
   }
 
   // ── Calls ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -49,7 +49,7 @@ export class Assembler {
 
   /** The content so far. It grows with every part. */
   get content(): readonly Block[] {
-    this.settle();
+    this.flushTail();
     return this.blocks;
   }
 
@@ -194,7 +194,7 @@ export class Assembler {
    */
   private append(index: number, text: string): void {
     if (index !== this.grown) {
-      this.settle();
+      this.flushTail();
       this.grown = index;
     }
     this.tail += text;
@@ -203,10 +203,10 @@ export class Assembler {
 
   private flatten(): void {
     this.tail.charCodeAt(0);
-    this.settle();
+    this.flushTail();
   }
 
-  private settle(): void {
+  private flushTail(): void {
     if (this.tail === '') return;
     this.blocks[this.grown]!.text += this.tail;
     this.tail = '';
@@ -273,7 +273,7 @@ const told = new WeakMap<Usage, Partial<Usage>>();
 /**
  * The model's report, if it left out input or output tokens, which are 0 in the usage. Undefined if it was complete.
  */
-export function toldInPart(usage: Usage): Partial<Usage> | undefined {
+export function partialUsage(usage: Usage): Partial<Usage> | undefined {
   return usage.inputTokens > 0 && usage.outputTokens > 0 ? undefined : told.get(usage);
 }
 

@@ -2,7 +2,7 @@
 
 import { hashOf, shownArguments } from '../calls/tool-arguments.js';
 import type { Call, CallBatch } from '../calls/tool-call.js';
-import { tellWaiting } from '../calls/tool-results.js';
+import { reportWaiting } from '../calls/tool-results.js';
 import type { ToolsRun } from '../calls/tools-run.js';
 import type { ToolContext } from '../context/context.js';
 import { deepFreeze } from '../messages/messages.js';
@@ -65,14 +65,14 @@ export class QuestionRecord {
   }
 
   /** Reports what calls wait for, once it is journaled. */
-  tellAll(calls: readonly Call[]): void {
-    for (const call of calls) if (call.pending) this.tell(call, call.pending);
+  reportAll(calls: readonly Call[]): void {
+    for (const call of calls) if (call.pending) this.reportPending(call, call.pending);
   }
 
-  protected tell(call: Call, pending: readonly PendingRequest[]): void {
+  protected reportPending(call: Call, pending: readonly PendingRequest[]): void {
     const news = pending.filter(({ id }) => !this.told.has(id));
     for (const { id } of news) this.told.add(id);
-    tellWaiting(call, news);
+    reportWaiting(call, news);
   }
 
   protected async write(request: PendingRequest): Promise<void> {

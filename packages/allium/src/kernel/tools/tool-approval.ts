@@ -50,7 +50,7 @@ export class ToolApproval {
     const pending = calls.flatMap((call) => call.pending ?? []);
     for (const request of pending) this.questions.stage(request);
     await this.questions.flush();
-    this.questions.tellAll(calls);
+    this.questions.reportAll(calls);
     return pending;
   }
 

@@ -6,7 +6,7 @@
 import { prepare } from '../calls/tool-arguments.js';
 import { Call, type CallBatch } from '../calls/tool-call.js';
 import { executeTool } from '../calls/tool-execution.js';
-import { answerRest, finish, tellStart, tellWaiting } from '../calls/tool-results.js';
+import { answerRest, finish, reportStart, reportWaiting } from '../calls/tool-results.js';
 import type { ToolsRun } from '../calls/tools-run.js';
 import { inDoubt } from '../calls/unanswered.js';
 import type { ToolContext } from '../context/context.js';
@@ -148,7 +148,7 @@ export class ToolBatch implements CallBatch {
   /** Runs a call, unless it has a result already, and records its result. */
   execute(call: Call): Awaitable<void> {
     if (!call.result && this.isHalted) return;
-    tellStart(call);
+    reportStart(call);
     const known = call.result ?? this.doubt(call);
     if (known) return this.record(call, known);
     let work: Awaitable<ToolResult>;
@@ -251,8 +251,8 @@ export class ToolBatch implements CallBatch {
         ...(i === 0 && notBegun.length > 0 && { notBegun }),
       })),
     );
-    this.approval.questions.tellAll(open);
-    for (const call of open) if (call.begun && !call.done && !call.pending) tellWaiting(call, pending);
+    this.approval.questions.reportAll(open);
+    for (const call of open) if (call.begun && !call.done && !call.pending) reportWaiting(call, pending);
     return this.outcome(pending);
   }
 

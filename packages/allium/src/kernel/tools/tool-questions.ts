@@ -133,7 +133,7 @@ export class ToolQuestions extends QuestionRecord {
       heard = () => resolve('posted');
     });
     const said = this.write(request).then(() => {
-      this.tell(call, [request]);
+      this.reportPending(call, [request]);
       return this.first(request, inInbox, this.handled(request, handler, by, scope));
     });
     const question: Question = { request, said, scope, heard, taken: undefined, waiting: 0 };

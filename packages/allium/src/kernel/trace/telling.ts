@@ -2,7 +2,7 @@
 
 import type { Context } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
-import { isTellable, toldBeside, toldFrames } from '../guards/told-beside.js';
+import { isTellable, safeFrames, safeValue } from '../guards/told-beside.js';
 import { codeOf, errorKind, messageOf } from '../lib/errors.js';
 import { isFrozenJson, toJson } from '../lib/frozen-json.js';
 import { asJson } from '../lib/json-texts.js';
@@ -36,7 +36,7 @@ export class Telling {
     if (!this.guarded) return json;
     this.asks = true;
     try {
-      return toldBeside(json, this.run) ?? WITHHELD;
+      return safeValue(json, this.run) ?? WITHHELD;
     } catch {
       // A guard that breaks here would break where it judges, too.
       return WITHHELD;
@@ -78,7 +78,7 @@ export class Telling {
     const name = errorKind(error);
     if (!isTellable(error, ctx)) return { name };
     const code = codeOf(error);
-    const stack = toldFrames(error, ctx);
+    const stack = safeFrames(error, ctx);
     return { name, message: messageOf(error), ...(code && { code }), ...(stack && { stack }) };
   }
 }
