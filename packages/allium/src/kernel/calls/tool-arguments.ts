@@ -44,10 +44,10 @@ function parse(call: Call): Awaitable<void> {
   try {
     const problem = validate(call.ctx, raw, raw);
     if (problem instanceof Promise)
-      return problem.then((found) => refuseMisfit(call, found)).catch((error) => call.failed(error));
+      return problem.then((found) => refuseMisfit(call, found)).catch((error) => call.recordFailure(error));
     refuseMisfit(call, problem);
   } catch (error) {
-    call.failed(error);
+    call.recordFailure(error);
   }
 }
 
@@ -86,7 +86,7 @@ function unknownTool(name: string, { offered, tools }: CallBatch): string {
   return `There is no tool "${name}". ${list}`;
 }
 
-function check(ctx: ToolContext, given: unknown): Awaitable<SchemaResult<unknown>> {
+function checkWithSchema(ctx: ToolContext, given: unknown): Awaitable<SchemaResult<unknown>> {
   const tool = ctx.tool!;
   const checked = tool.input['~standard'].validate(given);
   return isThenable(checked) ? untilAborted(checked, ctx._scope).catch(named(tool)) : checked;
@@ -99,7 +99,7 @@ function check(ctx: ToolContext, given: unknown): Awaitable<SchemaResult<unknown
 export async function finalArguments(ctx: ToolContext): Promise<unknown> {
   const originals = originalArguments(ctx);
   if (originals === ctx._input.raw) return ctx.args;
-  const checked = await check(ctx, originals);
+  const checked = await checkWithSchema(ctx, originals);
   if (!checked.issues) return deepFreeze(checked.value);
   const places = checked.issues.map(({ path = [] }) =>
     path.map((at) => (isRecord(at) ? at.key : at)).join('.'),
@@ -116,11 +116,17 @@ export function validate(
   raw: unknown,
   given: unknown = copyOf(raw),
 ): Awaitable<string | undefined> {
-  const checked = check(ctx, given);
-  return isThenable(checked) ? checked.then((result) => take(ctx, raw, result)) : take(ctx, raw, checked);
+  const checked = checkWithSchema(ctx, given);
+  return isThenable(checked)
+    ? checked.then((result) => acceptChecked(ctx, raw, result))
+    : acceptChecked(ctx, raw, checked);
 }
 
-function take(ctx: ToolContext, raw: unknown, result: SchemaResult<unknown>): Awaitable<string | undefined> {
+function acceptChecked(
+  ctx: ToolContext,
+  raw: unknown,
+  result: SchemaResult<unknown>,
+): Awaitable<string | undefined> {
   const tool = ctx.tool!;
   if (result?.issues) return misfit(ctx, raw, result.issues);
   if (result?.value === undefined && !(isRecord(result) && 'value' in result))
@@ -139,7 +145,7 @@ async function misfit(
   issues: readonly SchemaIssue[],
 ): Promise<string | undefined> {
   const originals = originalArguments(ctx, raw);
-  if (originals === raw || (await check(ctx, originals)).issues)
+  if (originals === raw || (await checkWithSchema(ctx, originals)).issues)
     return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(issues)}`;
   ctx._take(raw, deepFreeze(copyOf(raw)));
   return undefined;

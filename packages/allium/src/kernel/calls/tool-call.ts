@@ -133,13 +133,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   // ── While it runs ──────────────────────────────────────────────────────────────────────────────────────────
 
   /** The layers around the tool begin. */
-  goIn(): void {
+  enterLayers(): void {
     this.phase = 'running';
     this.enter();
   }
 
   /** The layers have ended. What follows concerns the result. */
-  comeOut(): void {
+  leaveLayers(): void {
     this.phase = 'ending';
     this.leave();
   }
@@ -219,12 +219,12 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     if (by) this.run.note(by, `blocked ${this.toolCall.name}`, 'blocked');
   }
 
-  /** Runs hooks of the call. If one throws, see `failed`. */
+  /** Runs hooks of the call. If one throws, see `recordFailure`. */
   async closed<T>(work: () => Awaitable<T>): Promise<T | undefined> {
     try {
       return await work();
     } catch (error) {
-      this.failed(error);
+      this.recordFailure(error);
       return undefined;
     }
   }
@@ -233,7 +233,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
    * An error becomes the result of the call, and a question that a hook asks leaves the call waiting. Other control
    * signals go on outward, and so do errors that no model can repair.
    */
-  failed(error: unknown): void {
+  recordFailure(error: unknown): void {
     if (controlKind(error) === 'suspend') {
       this.pending = (error as Suspension).requests as readonly PendingRequest[];
       return;

@@ -53,13 +53,13 @@ function conclude(call: Call, result: ToolResult): Awaitable<void> {
   const { run, ctx } = call;
   ctx.blocked = call.blocked;
   ctx.result = result;
-  call.comeOut();
+  call.leaveLayers();
   const { guards, rules } = run.plan;
   if (guards['tool-result'].length === 0 && rules.afterToolCall.length === 0) return record(call, result);
-  return judge(call, result).then((judged) => record(call, judged));
+  return judgeResult(call, result).then((judged) => record(call, judged));
 }
 
-async function judge(call: Call, given: ToolResult): Promise<ToolResult> {
+async function judgeResult(call: Call, given: ToolResult): Promise<ToolResult> {
   // After a stop nobody is asked any more.
   if (call.latched !== undefined) return released(call, given, 'Stopped.');
   const { ctx, run } = call;

@@ -125,7 +125,7 @@ export class Overlay implements StateAccess {
   }
 
   /** Removes and returns those writes. Writes to `call` cells are returned too, but stay. */
-  take(mark: OverlayMark | undefined): readonly Write[] {
+  takeSince(mark: OverlayMark | undefined): readonly Write[] {
     const taken = this.since(mark);
     const rest = taken.filter(({ cell }) => cell.scope === 'call');
     this.writes = [...this.writes.slice(0, mark?.count ?? 0), ...rest];

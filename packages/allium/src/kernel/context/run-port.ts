@@ -86,11 +86,11 @@ export interface Judging {
     ctx: Context,
   ): Promise<{ readonly response: ModelResponse; readonly calls: CallVerdicts }>;
   /** Judges a result that a hook changed, before a sink gets it. Undefined if it has passed already. */
-  patched(ctx: ToolContext): Promise<void> | undefined;
+  judgePatched(ctx: ToolContext): Promise<void> | undefined;
   /** Has a layer assigned arguments that no guard has judged yet? A sink must not see those. */
-  hides(ctx: Context): ctx is ToolContext;
+  hasUnjudgedArguments(ctx: Context): ctx is ToolContext;
   /** Cleans assigned arguments before a sink sees them. */
-  assigned(ctx: ToolContext): Promise<void>;
+  judgeAssigned(ctx: ToolContext): Promise<void>;
   /** What guards said about arguments before cleaning them. Asked again, they would find nothing. */
   saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined>;
 }

@@ -7,7 +7,7 @@ function values(...pieces: string[]): unknown[] {
   const said: unknown[] = [];
   for (const piece of pieces) {
     json.add(piece);
-    const one = json.take();
+    const one = json.nextValue();
     if (one) said.push(one.value);
   }
   return said;

@@ -34,7 +34,7 @@ export class PartialJson {
   }
 
   /** The value so far, if it says something new since the last time; undefined otherwise. */
-  take(): { readonly value: unknown } | undefined {
+  nextValue(): { readonly value: unknown } | undefined {
     if (!this.begun) return undefined;
     const json =
       this.inString && !this.isKey

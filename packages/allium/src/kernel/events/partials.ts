@@ -14,7 +14,7 @@ export async function* partialsOf(events: AsyncIterable<AgentEvent>): AsyncGener
     if (event.type === 'message_start' || event.type === 'message_reset') json = new PartialJson();
     else if (event.type === 'message_update' && event.delta.type === 'text') {
       json.add(event.delta.text);
-      const said = json.take();
+      const said = json.nextValue();
       if (!said) continue;
       last = said.value;
       yield said.value;

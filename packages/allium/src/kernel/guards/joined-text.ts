@@ -49,7 +49,7 @@ export class JoinedText {
     const i = this.blocks.indexOf(block);
     if (i < 0) return;
     this.ended[i] = true;
-    this.goOn();
+    this.judgeNextBlock();
   }
 
   /** Releases what is final by now. */
@@ -60,7 +60,7 @@ export class JoinedText {
   /** The response is complete. */
   end(): void {
     this.ended.fill(true);
-    this.goOn();
+    this.judgeNextBlock();
     for (const stage of this.stages ?? []) stage.end();
   }
 
@@ -77,12 +77,12 @@ export class JoinedText {
     this.held.push('');
     this.ended.push(false);
     const i = this.blocks.push(block) - 1;
-    this.goOn();
+    this.judgeNextBlock();
     return i;
   }
 
   /** The next block is judged once the one before it is complete, because guards see the text before it as context. */
-  private goOn(): void {
+  private judgeNextBlock(): void {
     const first = this.stages?.[0];
     if (first === undefined) return;
     while (this.ended[this.judged] && this.judged + 1 < this.blocks.length) {

@@ -97,7 +97,7 @@ export class Judgements {
   }
 
   /** Judges a result that a hook changed, before a sink gets it. Undefined if it has passed already. */
-  patched(ctx: ToolContext): Promise<void> | undefined {
+  judgePatched(ctx: ToolContext): Promise<void> | undefined {
     const { result, _call: call } = ctx;
     if (this.run.plan.guards['tool-result'].length === 0 || this.hasPassed(result!, call)) return undefined;
     return this.toolResult(ctx, result!).then((judged) => {
@@ -106,12 +106,12 @@ export class Judgements {
   }
 
   /** Has a layer assigned arguments that no guard has judged yet? A sink must not see those. */
-  hides(ctx: LayerContext): ctx is ToolContext {
+  hasUnjudgedArguments(ctx: LayerContext): ctx is ToolContext {
     return ctx.seam === 'tool' && ctx._input.assigned && this.run.plan.guards['tool-args'].length > 0;
   }
 
   /** Cleans assigned arguments before a sink sees them. Whether the call may run is decided where the tool is called. */
-  async assigned(ctx: ToolContext): Promise<void> {
+  async judgeAssigned(ctx: ToolContext): Promise<void> {
     const given = JSON.stringify(ctx._input.raw) ?? 'null';
     const toolCall = { ...ctx.toolCall, arguments: given };
     const { arguments: kept, deny, ask } = await judgeArguments(toolCall, ctx);

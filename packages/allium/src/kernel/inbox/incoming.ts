@@ -96,7 +96,7 @@ async function judgeAll(
 ): Promise<readonly Admission[]> {
   const accepted: Admission[] = [];
   for (const message of given) {
-    const answer = await judge(run, message, given, accepted.at(-1)?.written, guards);
+    const answer = await judgeIncoming(run, message, given, accepted.at(-1)?.written, guards);
     if ('reason' in answer) {
       const stop = new StopRun('guardrail', answer.reason);
       run.call.latch(stop, answer.by);
@@ -156,7 +156,7 @@ async function admitted(
   given: readonly Message[],
   before: Overlay | undefined,
 ): Promise<Admission | Refusal> {
-  const answer = judgesMessages(run.plan) ? await judge(run, message, given, before) : { message };
+  const answer = judgesMessages(run.plan) ? await judgeIncoming(run, message, given, before) : { message };
   const problem = 'message' in answer ? misplacedIn([answer.message]) : undefined;
   return problem ? { reason: problem, by: 'kernel' } : answer;
 }
@@ -193,7 +193,7 @@ function takenIn(run: InboxRun, admitted: readonly Admission[]): readonly Messag
 }
 
 /** Runs guards and `acceptMessage` on one message from outside. `before`: cell writes about the previous message. */
-export async function judge(
+export async function judgeIncoming(
   run: InboxRun,
   message: Message,
   given: readonly Message[],

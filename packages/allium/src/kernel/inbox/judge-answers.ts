@@ -10,7 +10,7 @@ import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Answer } from './answers.js';
 import type { Due } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';
-import { type Admission, judge, judgesMessages, type Refusal } from './incoming.js';
+import { type Admission, judgeIncoming, judgesMessages, type Refusal } from './incoming.js';
 
 /** Does anything judge what this answer says? */
 export function isJudged(plan: Plan, decision: Decision): boolean {
@@ -34,7 +34,7 @@ export async function admit(
   if (!isJudged(run.plan, given)) return { decision: given };
   if (given.type === 'edit') return { decision: await admitEdit(run, request, given) };
   const message = userMessage(saidIn(given)!);
-  const judged = await judge(run, message, [message], before);
+  const judged = await judgeIncoming(run, message, [message], before);
   return { decision: admitted(given, judged), ...('message' in judged && { written: judged.written }) };
 }
 

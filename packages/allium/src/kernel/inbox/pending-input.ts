@@ -34,7 +34,7 @@ export class PendingInput {
     take: () => Awaitable<void>,
   ) {
     this.scope = new Scope(run.scope);
-    this.verdict = this.judge(guards, take);
+    this.verdict = this.judgeAll(guards, take);
     // Handled where `allowed()` is awaited.
     this.verdict.catch(() => {});
   }
@@ -59,7 +59,7 @@ export class PendingInput {
     }
   }
 
-  private async judge(guards: readonly PlannedGuard[], take: () => Awaitable<void>): Promise<void> {
+  private async judgeAll(guards: readonly PlannedGuard[], take: () => Awaitable<void>): Promise<void> {
     const { run } = this;
     try {
       await Promise.all(

@@ -52,7 +52,7 @@ export class Attempt extends Scope {
     by.attempts = before.length === 0 ? [this] : [...before, this];
     if (before.length > 0 && ctx.seam !== 'run') ctx.attempt = before.length + 1;
     if (override !== undefined) applyOverride(ctx, override);
-    this.promise = goIn(by.onion, by.i + 1, ctx).then(
+    this.promise = callInward(by.onion, by.i + 1, ctx).then(
       (result) => this.succeed(result),
       (error) => this.fail(error),
     );
@@ -109,7 +109,7 @@ export class Attempt extends Scope {
   }
 }
 
-function goIn(onion: Inward, i: number, ctx: LayerContext): Promise<unknown> {
+function callInward(onion: Inward, i: number, ctx: LayerContext): Promise<unknown> {
   try {
     const work = onion.enter(i, ctx);
     // A promise even if the result is there at once, so that a missing await is noticed.

@@ -23,7 +23,7 @@ export async function runPairs(
       const layer = layers[inner]!;
       if (inner > start) {
         // Before a sink, assigned arguments are judged: the onion does that.
-        if (layer.sink && ctx._run.judgements.hides(ctx)) break;
+        if (layer.sink && ctx._run.judgements.hasUnjudgedArguments(ctx)) break;
         ctx = ctx._fork();
         contexts.push(ctx);
       }

@@ -34,8 +34,8 @@ export class Onion implements Inward {
     ctx._position = layer.position;
     const { judgements } = ctx._run;
     // A sink gets nothing that the guards have not judged.
-    if (layer.sink && judgements.hides(ctx))
-      return judgements.assigned(ctx).then(() => this.through(layer, i, ctx));
+    if (layer.sink && judgements.hasUnjudgedArguments(ctx))
+      return judgements.judgeAssigned(ctx).then(() => this.through(layer, i, ctx));
     return this.through(layer, i, ctx);
   }
 

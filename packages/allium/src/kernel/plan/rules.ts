@@ -235,7 +235,7 @@ function unanswered({ hook, name }: PlannedHook, ctx: ToolContext): void {
 /** Each hook sees the merged result so far in `ctx.result`; a sink sees it after the guards. */
 export async function afterToolCall(hooks: Hooks, ctx: ToolContext): Promise<void> {
   for (const planned of hooks) {
-    if (planned.sink) await ctx._run.judgements.patched(ctx);
+    if (planned.sink) await ctx._run.judgements.judgePatched(ctx);
     const before = ctx.result!;
     const patch = await ask<ToolResultPatch>(planned, ctx, ctx, replaced, before);
     if (patch !== undefined) ctx.result = patched(ctx.result!, patch);

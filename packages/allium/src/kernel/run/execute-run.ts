@@ -35,7 +35,7 @@ import { converse } from './loop.js';
 import type { Run } from './run.js';
 import { finalResult, resultOf, shownResult, withLatest } from './run-result.js';
 import type { Start } from './start.js';
-import { begin } from './start-run.js';
+import { beginRun } from './start-run.js';
 
 /** Runs. Resolves when done, stopped or suspended; throws RunError otherwise, or a plain coded error if it could not begin. */
 export async function execute(start: Start): Promise<RunResult> {
@@ -45,7 +45,7 @@ export async function execute(start: Start): Promise<RunResult> {
   const stillborn = start.input !== undefined && options.signal?.aborted;
   let stopTimer: (() => void) | undefined;
   try {
-    const begun = begin(start);
+    const begun = beginRun(start);
     const run = begun instanceof Promise ? await inTime(begun, start) : begun;
     stopTimer = timeLimit(run, scope);
     if (run.watched)
@@ -77,7 +77,7 @@ async function wholeRun(run: Run, stillborn: AbortSignal | undefined): Promise<E
     // A sub-agent whose call was given up may still be winding down. It must not outlive the run.
     if (run.children.running) await Promise.allSettled(run.children.running.values());
     if (stillborn) return endedBy(run, abortOf(stillborn), ctx);
-    const closing = close(run, ended, ctx);
+    const closing = closeRun(run, ended, ctx);
     const closed = closing instanceof Promise ? await closing : closing;
     if (closed) return closed;
   }
@@ -147,7 +147,7 @@ const STATUS: { readonly [R in Stop['reason']]?: RunStatus } = { final: 'done', 
  * if the run continues at once: it was about to wait for answers, and this last look at the inbox has found all of
  * them.
  */
-function close(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended | undefined> {
+function closeRun(run: Run, given: Ended, ctx: RunContext): Awaitable<Ended | undefined> {
   if (ctx._state) run.cells.stage(ctx._state);
   let ended = given;
   const write = (due: Due | undefined): Awaitable<Ended | undefined> => {

@@ -76,19 +76,19 @@ async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   if (run.start.compacts) return compactHistory(run);
   if (run.loop === 'woken') {
     run.loop = 'begun';
-    return goOn(run, WAITING);
+    return runTurns(run, WAITING);
   }
-  const begun = begin(run, ctx);
+  const begun = beginLoop(run, ctx);
   const end = begun instanceof Promise ? await begun : begun;
   // Messages that came before the first turn are read in it. If nothing waited, none can have come.
   if (end === undefined && !isContinued(run) && (begun instanceof Promise || run.posted.length > 0))
     await takeIn(run, true, drain(run, 'steer'));
   if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
-  return goOn(run, end);
+  return runTurns(run, end);
 }
 
 /** Turn after turn. `first`: how the turn ended that a resumed run was in. */
-async function goOn(run: Run, first: TurnEnd | undefined): Promise<Stop> {
+async function runTurns(run: Run, first: TurnEnd | undefined): Promise<Stop> {
   for (let end = first; ; end = undefined) {
     if (end === undefined) {
       let answer: Answer | undefined;
@@ -143,7 +143,7 @@ function runTools(run: Run, { decided, message, ctx }: Answer, batch: OpenBatch)
 }
 
 /** Takes in the input, or finishes the turn that a resumed run was in. Waits only if something does. */
-function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
+function beginLoop(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   if (run.resumed) {
     // An aborted one still has calls to answer, so only a stop counts here.
     run.call.check();

@@ -38,7 +38,7 @@ import { Run } from './run.js';
 import type { Start } from './start.js';
 
 /** Loads the session and starts a run in it, or finds the one to resume. */
-export function begin(start: Start): Awaitable<Run> {
+export function beginRun(start: Start): Awaitable<Run> {
   try {
     const read = catchUpWhole(start.store, start.state);
     if (read) return read.then(() => opened(start), notBegun);
@@ -194,7 +194,7 @@ async function reopen(
   if (runId !== open.runId) throw anotherOpen(journal.state, runId);
   const plan = resumedPlan(open, composed, options.allowPlanChange, withNames);
   const own = await postAnswers(start, plan, open);
-  const { found, answers } = await answered(start, open);
+  const { found, answers } = await postedAnswers(start, open);
   const late = [...own].find(([requestId, postId]) => answers.get(requestId)?.postId !== postId);
   // A sub-agent may have been answered directly before the answer came through its caller: then that one counts.
   if (late && !options.parent) throw cameTooLate(late[0], []);
@@ -214,7 +214,7 @@ interface Answered {
   readonly answers: ReadonlyMap<string, Answer>;
 }
 
-async function answered({ store, state, agent }: Start, { requests }: OpenRun): Promise<Answered> {
+async function postedAnswers({ store, state, agent }: Start, { requests }: OpenRun): Promise<Answered> {
   try {
     const found = await posted(store, state);
     return { found, answers: firstAnswers(found, requests, agent.clock.now()) };
@@ -236,7 +236,7 @@ async function postAnswers(
   const given = Object.entries(options.answers ?? {});
   const ids = new Map<string, string>();
   if (given.length === 0) return ids;
-  const { answers: before } = await answered(start, open);
+  const { answers: before } = await postedAnswers(start, open);
   const now = agent.clock.now();
   for (const [requestId, decision] of given) {
     const request = open.requests.get(requestId);

@@ -63,7 +63,7 @@ export class ToolApproval {
     if (stored) return this.restored(call, stored);
     const { revision, raw } = ctx._input;
     const before = ctx._state?.mark();
-    const judged = await call.closed(() => this.judge(call, ctx));
+    const judged = await call.closed(() => this.judgeCall(call, ctx));
     if (call.pending) return {};
     if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
     const verdict: Verdict = await released(call, judged ?? {});
@@ -71,7 +71,7 @@ export class ToolApproval {
     const entry = { runId, callId: toolCall.id, hash, verdict: storable(verdict) };
     this.questions.entries.push({ type: 'verdict', ...entry });
     // The hooks aren't asked again, so what they wrote to cells is written with the verdict. Cells of the call stay.
-    if (ctx._state) this.run.cells.stageAll(ctx._state.take(before));
+    if (ctx._state) this.run.cells.stageAll(ctx._state.takeSince(before));
     return verdict;
   }
 
@@ -83,7 +83,7 @@ export class ToolApproval {
   }
 
   /** Guards come first: no hook is asked about what they refuse. A refusal beats a question. */
-  private async judge(call: Call, ctx: ToolContext): Promise<CallDecision> {
+  private async judgeCall(call: Call, ctx: ToolContext): Promise<CallDecision> {
     let guard: Partial<CallVerdict> | undefined = call.guardVerdict;
     // Guards have judged the calls of a fresh response, and calls that a hook brought. Other arguments, and those
     // found after a crash, are judged here.
@@ -188,7 +188,7 @@ export class ToolApproval {
       );
     }
     // Arguments that a layer assigned are written and shown with the question.
-    if (judgements.hides(ctx)) await judgements.assigned(ctx);
+    if (judgements.hasUnjudgedArguments(ctx)) await judgements.judgeAssigned(ctx);
     // Counted per context, so that an attempt that starts anew finds the answers of the one before.
     const count = (this.counts.get(ctx) ?? 0) + 1;
     this.counts.set(ctx, count);
@@ -201,7 +201,7 @@ export class ToolApproval {
 
   /** Judges arguments that a layer changed like new ones. An approval for other arguments doesn't count. */
   async rejudge(call: Call, ctx: ToolContext): Promise<ToolResult | undefined> {
-    const { block, ask, result } = await this.judge(call, ctx);
+    const { block, ask, result } = await this.judgeCall(call, ctx);
     if (block) return errorResult(block.reason);
     if (ask && call.approved !== hashOf(ctx)) {
       const { request, given } = await this.question(call, ctx, ask);

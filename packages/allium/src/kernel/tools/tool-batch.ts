@@ -153,41 +153,42 @@ export class ToolBatch implements CallBatch {
     if (known) return this.record(call, known);
     let work: Awaitable<ToolResult>;
     try {
-      work = this.goIn(call);
+      work = this.runInLayers(call);
     } catch (error) {
-      return this.failed(call, error);
+      return this.callFailed(call, error);
     }
     if (!isThenable(work)) return this.cameOut(call, work);
     return work.then(
       (result) => this.cameOut(call, result),
-      (error) => this.failed(call, error),
+      (error) => this.callFailed(call, error),
     );
   }
 
   private cameOut(call: Call, result: ToolResult): Awaitable<void> {
     const asked = call.answered();
     if (asked === undefined)
-      return call.latched === undefined ? this.record(call, result) : this.failed(call, call.latched);
+      return call.latched === undefined ? this.record(call, result) : this.callFailed(call, call.latched);
     return asked.then(
       () => this.cameOut(call, result),
-      (error) => this.failed(call, error),
+      (error) => this.callFailed(call, error),
     );
   }
 
-  private failed(call: Call, error: unknown): Awaitable<void> {
+  private callFailed(call: Call, error: unknown): Awaitable<void> {
     if (!this.interrupted(call, error)) return this.record(call, errorResult(call.whyNoResult(error)));
   }
 
   private record(call: Call, result: ToolResult): Awaitable<void> {
     const { judgements } = this.runner;
     // What the outermost layer assigned is still in the context that `afterToolCall` gets.
-    if (judgements.hides(call.ctx)) return judgements.assigned(call.ctx).then(() => finish(call, result));
+    if (judgements.hasUnjudgedArguments(call.ctx))
+      return judgements.judgeAssigned(call.ctx).then(() => finish(call, result));
     return finish(call, result);
   }
 
-  private goIn(call: Call): Awaitable<ToolResult> {
+  private runInLayers(call: Call): Awaitable<ToolResult> {
     const { layers, onions } = this.runner.plan;
-    call.goIn();
+    call.enterLayers();
     // Without layers only the tool is inside. It is left behind if it ignores an abort.
     if (layers.tool.length === 0) return innermost(call.ctx);
     onions.tool ??= new Onion(layers.tool, innermost);

@@ -77,7 +77,7 @@ export class ToolQuestions extends QuestionRecord {
       // By the journal, the call may have begun anew since it first asked.
       if (run.open.requests.has(request.id)) await this.write(request);
       const said = await run.paused(() => untilAborted(question.said, scope));
-      question.taken ??= this.take(call, question, said);
+      question.taken ??= this.takeAnswer(call, question, said);
       return await question.taken;
     } catch (error) {
       // A tool may catch it and go on with its work, unless another of its attempts still waits.
@@ -247,7 +247,7 @@ export class ToolQuestions extends QuestionRecord {
 
   // ── Taking the answer ──────────────────────────────────────────────────────────────────────────────────────
 
-  private async take(call: Call, question: Question, said: Said): Promise<Decision | undefined> {
+  private async takeAnswer(call: Call, question: Question, said: Said): Promise<Decision | undefined> {
     const { run } = this;
     const { request, scope } = question;
     try {
