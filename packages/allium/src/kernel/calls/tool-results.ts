@@ -61,7 +61,7 @@ function conclude(call: Call, result: ToolResult): Awaitable<void> {
 
 async function judgeResult(call: Call, given: ToolResult): Promise<ToolResult> {
   // After a stop nobody is asked any more.
-  if (call.latched !== undefined) return released(call, given, 'Stopped.');
+  if (call.latched !== undefined) return releasedResult(call, given, 'Stopped.');
   const { ctx, run } = call;
   const guarded = run.plan.guards['tool-result'].length > 0;
   const withheld = 'The result was withheld.';
@@ -69,9 +69,9 @@ async function judgeResult(call: Call, given: ToolResult): Promise<ToolResult> {
     const judged = guarded ? await run.judgements.toolResult(ctx, given) : given;
     ctx.result = judged;
     if (run.plan.rules.afterToolCall.length === 0) return judged;
-    const left = await hear(call);
+    const left = await askAfterToolCall(call);
     if (left === judged || !guarded) return left;
-    if (call.latched !== undefined) return released(call, left, withheld);
+    if (call.latched !== undefined) return releasedResult(call, left, withheld);
     // What a hook put in, or said when it failed, is judged like the tool's own result.
     ctx.result = await run.judgements.toolResult(ctx, left);
     return ctx.result;
@@ -83,7 +83,7 @@ async function judgeResult(call: Call, given: ToolResult): Promise<ToolResult> {
 }
 
 /** The result as the hooks leave it. If one of them stops the run, that is latched. */
-async function hear(call: Call): Promise<ToolResult> {
+async function askAfterToolCall(call: Call): Promise<ToolResult> {
   const { ctx, run } = call;
   try {
     await afterToolCall(run.plan.rules.afterToolCall, ctx);
@@ -95,7 +95,7 @@ async function hear(call: Call): Promise<ToolResult> {
 }
 
 /** A result that nobody waits for any more, if guards that answer at once allow it; otherwise the `plain` words. */
-function released(call: Call, result: ToolResult, plain: string): ToolResult {
+function releasedResult(call: Call, result: ToolResult, plain: string): ToolResult {
   const { judgements, plan } = call.run;
   if (plan.guards['tool-result'].length === 0 || judgements.hasPassed(result, call)) return result;
   try {
@@ -208,7 +208,7 @@ export async function answerRest(
     // A call in doubt is always reported as such.
     const plain = isInDoubt(result) ? textOf(result) : `${reason}.`;
     try {
-      await record(call, released(call, result, plain));
+      await record(call, releasedResult(call, result, plain));
     } catch (error) {
       // Every started call is reported as ended, written or not.
       failure ??= { error };

@@ -5,13 +5,13 @@ import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { RunLimits } from './run-port.js';
 
 /** The control signal that ends the run here, if there is one. */
-export function endOf({ call, scope }: RunLimits): unknown {
+export function endingSignal({ call, scope }: RunLimits): unknown {
   return call.latched ?? scope.reason;
 }
 
 /** Throws that signal. */
-export function boundary(run: RunLimits): void {
-  const signal = endOf(run);
+export function throwIfEnding(run: RunLimits): void {
+  const signal = endingSignal(run);
   if (signal !== undefined) throw signal;
 }
 
@@ -23,7 +23,7 @@ export function restoreStop(run: RunLimits): void {
 
 /** Throws if the run ends here, or a limit is reached. */
 export function checkLimits(run: RunLimits): void {
-  boundary(run);
+  throwIfEnding(run);
   const stop = turnLimit(run) ?? run.budget.exceeded() ?? timeLimit(run);
   if (!stop) return;
   run.call.latch(stop, 'kernel');

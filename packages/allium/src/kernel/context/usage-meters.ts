@@ -23,13 +23,13 @@ export function meter(ctx: RunContext, owner: object, one: Meter): void {
 }
 
 /** @internal */
-export function note({ meters }: RunPort, model: Model, usage: Usage): void {
+export function noteUsage({ meters }: RunPort, model: Model, usage: Usage): void {
   if (meters === undefined || usage.totalTokens === 0) return;
   for (const { list } of meters.values()) list.push({ model, usage });
 }
 
 /** @internal What all meters reserve for an attempt, if any does. Synchronous if all meters are. */
-export function admit(ctx: ModelContext): Awaitable<Hold | undefined> {
+export function admitByMeters(ctx: ModelContext): Awaitable<Hold | undefined> {
   const { meters } = internal(ctx)._run;
   if (meters === undefined) return undefined;
   const holds: Awaitable<Hold | undefined>[] = [];

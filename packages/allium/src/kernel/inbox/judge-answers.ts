@@ -25,21 +25,21 @@ export interface Admitted {
 }
 
 /** Judges an answer. `before`: cell writes about an answer in the same append. */
-export async function admit(
+export async function judgeAnswer(
   run: InboxRun,
   request: PendingRequest,
   given: Decision,
   before?: Overlay,
 ): Promise<Admitted> {
   if (!isJudged(run.plan, given)) return { decision: given };
-  if (given.type === 'edit') return { decision: await admitEdit(run, request, given) };
+  if (given.type === 'edit') return { decision: await judgeEdit(run, request, given) };
   const message = userMessage(saidIn(given)!);
   const judged = await judgeIncoming(run, message, [message], before);
   return { decision: admitted(given, judged), ...('message' in judged && { written: judged.written }) };
 }
 
 /** Judges edited arguments. They are judged again before the call runs, like the model's after a resume. */
-async function admitEdit(
+async function judgeEdit(
   run: InboxRun,
   { callId, toolName }: PendingRequest,
   given: Decision & { readonly type: 'edit' },
@@ -77,7 +77,7 @@ export async function takeAnswers(run: InboxRun, due: Due): Promise<void> {
   const entries: EntryBody[] = [];
   const written: Overlay[] = [];
   for (const [requestId, { decision, postId }] of due.answers) {
-    const left = await admit(run, open.requests.get(requestId)!, decision, written.at(-1));
+    const left = await judgeAnswer(run, open.requests.get(requestId)!, decision, written.at(-1));
     const judged = isJudged(run.plan, decision);
     entries.push(answerEntry(runId, requestId, { decision: left.decision, postId }, judged));
     if (left.written) written.push(left.written);

@@ -45,7 +45,7 @@ export class PendingInput {
   }
 
   /** Aborts this model call if the input is refused. */
-  endsWith(call: Scope): void {
+  abortIfRefused(call: Scope): void {
     this.calls.push(call);
   }
 

@@ -104,7 +104,7 @@ export class SessionState implements CellHolder {
         });
         return;
       case 'request':
-        ask(this.running(entry), entry);
+        addRequest(this.running(entry), entry);
         return;
       case 'answer':
         this.answered(this.running(entry), entry);
@@ -235,7 +235,10 @@ export class SessionState implements CellHolder {
 }
 
 /** A question is asked. Its tool has done nothing yet: it starts again after the answer, and is in doubt only then. */
-function ask(run: OpenRun, { request, replaces, notBegun = NOTHING }: EntryBody & { type: 'request' }): void {
+function addRequest(
+  run: OpenRun,
+  { request, replaces, notBegun = NOTHING }: EntryBody & { type: 'request' },
+): void {
   if (run.requests === NO_REQUESTS) run.requests = new Map();
   for (const id of replaces ?? NOTHING) run.requests.delete(id);
   run.requests.set(request.id, request);

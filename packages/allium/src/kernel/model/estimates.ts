@@ -52,7 +52,7 @@ export function estimated(
 }
 
 /** The token counts the model left out, taken from `estimate`. They are added to those it reported. */
-export function leftOut(
+export function estimateMissing(
   { cacheRead, cacheWrite }: Usage,
   { inputTokens, outputTokens, totalTokens }: Partial<Usage>,
   estimate: Usage,

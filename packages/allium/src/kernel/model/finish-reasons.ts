@@ -6,7 +6,7 @@ import type { ModelRun } from './model-run.js';
 const FINAL: Stop = Object.freeze({ reason: 'final' });
 
 /** Why the calls of an answer don't run, if its model did not get to the end. `limit`: its limit of output tokens. */
-export function notWhole(message: AssistantMessage, limit: number | undefined): string | undefined {
+export function whyIncomplete(message: AssistantMessage, limit: number | undefined): string | undefined {
   if (message.stopReason === 'length')
     return `the answer was cut off ${at(message, limit)}, so its calls may be incomplete. Ask for less at once: fewer calls, or shorter arguments.`;
   if (message.stopReason === 'content-filter') return 'a content filter of the provider ended the answer.';
@@ -17,7 +17,7 @@ export function notWhole(message: AssistantMessage, limit: number | undefined): 
  * The run ends with this answer, whatever waits: a model that is cut off twice in a row would be cut off forever. After
  * a content filter, a hook may decide to ask again.
  */
-export function endsWith(
+export function endingStop(
   run: ModelRun,
   message: AssistantMessage,
   decision: 'natural' | 'loop_to_model',

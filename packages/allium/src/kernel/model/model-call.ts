@@ -3,7 +3,7 @@
 import { noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
 import type { Ending } from '../context/run-port.js';
-import { admit, note } from '../context/usage-meters.js';
+import { admitByMeters, noteUsage } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
 import { attribute } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
@@ -20,7 +20,7 @@ import { isControl } from '../protocol/signals.js';
 import { Assembler, partialUsage } from '../stream/assemble.js';
 import { type Stages, stagesOf } from '../stream/transforms.js';
 import { isCrowded, type Reservation } from './budget.js';
-import { charsIn, estimated, inputTokens, leftOut, summed } from './estimates.js';
+import { charsIn, estimated, estimateMissing, inputTokens, summed } from './estimates.js';
 import { changesRequest, requestMessages, requestOf, type Sent } from './model-request.js';
 import type { Calling } from './model-run.js';
 import { type PartTaker, StreamReader } from './model-stream.js';
@@ -45,7 +45,7 @@ async function askFirst(ctx: Calling): Promise<ModelResponse> {
   const messages = changesRequest(ctx) ? await requestMessages(ctx) : undefined;
   // Read before anything is set aside or asked, so that a wrong price costs nothing.
   const price = budget.priceOf(ctx.model);
-  const hold = meters && (await admit(ctx));
+  const hold = meters && (await admitByMeters(ctx));
   let reservation: Reservation | undefined;
   try {
     if (budget.limited) reservation = await reserve(ctx, messages);
@@ -160,7 +160,7 @@ class ModelCall implements PartTaker {
   /** What the model left out of its usage report. */
   private untold(usage: Usage, told: Partial<Usage>): Usage {
     const estimate = this.unreported();
-    return estimate === UNKNOWN_USAGE ? estimate : leftOut(usage, told, estimate);
+    return estimate === UNKNOWN_USAGE ? estimate : estimateMissing(usage, told, estimate);
   }
 
   private bookUsage(usage: Usage, untold?: Usage): void {
@@ -170,7 +170,7 @@ class ModelCall implements PartTaker {
     // Comes first: once the reservation is given back, waiting calls look at what is left.
     if (untold !== undefined) run.bookUsage(price, undefined, untold);
     run.bookUsage(price, this.reservation, usage);
-    note(run, ctx.model, untold === undefined ? usage : summed(usage, untold));
+    noteUsage(run, ctx.model, untold === undefined ? usage : summed(usage, untold));
     this.hold?.release();
   }
 }
@@ -189,14 +189,14 @@ async function reserve(ctx: Calling, messages: Sent): Promise<Reservation | unde
       return budget.reserve(ctx.model, input, ctx.settings.maxOutputTokens, share);
     } catch (refusal) {
       if (!isCrowded(refusal)) throw refusal;
-      await room(ctx, refusal);
+      await waitForRoom(ctx, refusal);
       ctx._checkBegin();
     }
   }
 }
 
 /** Settles when another call has ended. A call that waits for itself is refused in the end. */
-function room({ _run: { budget, clock }, _scope: scope }: Calling, refusal: unknown): Promise<void> {
+function waitForRoom({ _run: { budget, clock }, _scope: scope }: Calling, refusal: unknown): Promise<void> {
   let cancel = (): void => {};
   const tooLong = new Promise<never>((_, reject) => {
     cancel = clock.setTimer(() => reject(refusal), LONGEST_WAIT_MS);

@@ -66,7 +66,7 @@ function contextOf(run: ModelRun, live: LiveMessage): Calling {
   const ctx = new ModelContext(run, scope, { ...request, messages }, call) as Calling;
   call.given = ctx._request;
   ctx._state = pending.written?.inner();
-  pending.endsWith(scope);
+  pending.abortIfRefused(scope);
   return ctx;
 }
 

@@ -8,7 +8,7 @@ import type { ModelRun } from './model-run.js';
  * Is the start of these calls journaled with the message that makes them? That saves a write per turn. Not if
  * something decides about calls in between, and not if none of them could be in doubt.
  */
-export function startsWith(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
+export function startsWithMessage(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
   const { plan, agent } = run;
   if (
     plan.decidesOnCalls ||

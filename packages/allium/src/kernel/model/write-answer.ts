@@ -16,9 +16,9 @@ import { modelName } from '../messages/model.js';
 import type * as rules from '../plan/rules.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
 import { failedStream } from '../stream/assemble.js';
-import { notWhole } from './finish-reasons.js';
+import { whyIncomplete } from './finish-reasons.js';
 import type { Calling, ModelRun } from './model-run.js';
-import { startsWith } from './tool-starts.js';
+import { startsWithMessage } from './tool-starts.js';
 
 /** What `afterModelResponse` made of a response that guards have judged. */
 export interface Decided extends rules.MergedAction {
@@ -84,7 +84,7 @@ function entryOf(
   costUsd: number | undefined,
 ): EntryDraft {
   const { _run: run } = ctx;
-  const runs = decision === 'natural' && notWhole(message, undefined) === undefined;
+  const runs = decision === 'natural' && whyIncomplete(message, undefined) === undefined;
   const offered = offeredOf(ctx, message);
   const entry: Writable<EntryDraft & { type: 'message' }> = {
     v: ENTRY_VERSION,
@@ -93,7 +93,7 @@ function entryOf(
     runId: run.runId,
     message,
   };
-  if (runs && startsWith(run, message, ctx._offered)) entry.started = true;
+  if (runs && startsWithMessage(run, message, ctx._offered)) entry.started = true;
   if (costUsd !== undefined) entry.costUsd = costUsd;
   // Messages to inject after the results are written with the message.
   if (inject.length > 0) entry.inject = stamped(inject);

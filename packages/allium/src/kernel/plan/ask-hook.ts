@@ -16,7 +16,7 @@ export type Look = (planned: PlannedHook, ctx: any, before: any) => void;
  * Attributes errors, skips a hook that fails open, and stops at a latched signal. An abort ends the wait for a hook; a later
  * answer is dropped.
  */
-export async function ask<T>(
+export async function askHook<T>(
   planned: PlannedHook,
   ctx: Context,
   subject: unknown = ctx,

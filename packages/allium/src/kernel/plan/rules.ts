@@ -20,7 +20,7 @@ import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
 import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { Request } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { ask } from './ask-hook.js';
+import { askHook } from './ask-hook.js';
 
 export const RULES = {
   acceptMessage: {
@@ -73,7 +73,7 @@ type Acceptance = { readonly message: Message } | { readonly block: string; read
 export async function acceptMessage(hooks: Hooks, message: Message, ctx: RunContext): Promise<Acceptance> {
   let current = message;
   for (const planned of hooks) {
-    const answer = await ask<AcceptVerdict>(planned, ctx, current);
+    const answer = await askHook<AcceptVerdict>(planned, ctx, current);
     if (answer === undefined || answer === current) continue;
     const { name } = planned;
     if ('block' in answer)
@@ -116,7 +116,7 @@ export async function convertToLlm(
   ctx: ModelContext,
 ): Promise<Transformed | undefined> {
   for (const planned of hooks.toReversed()) {
-    const answer = await ask<readonly Message[]>(planned, ctx, messages, assigned, ctx._request);
+    const answer = await askHook<readonly Message[]>(planned, ctx, messages, assigned, ctx._request);
     if (answer === undefined) continue;
     if (answer === messages) break;
     ctx._run.note(planned.name, 'converted the messages of the request');
@@ -135,7 +135,7 @@ async function chain<T>(
 ): Promise<T> {
   let current = given;
   for (const planned of hooks) {
-    const answer = await ask<T>(planned, ctx, current, assigned, ctx._request);
+    const answer = await askHook<T>(planned, ctx, current, assigned, ctx._request);
     if (answer === undefined || answer === current) continue;
     current = take ? take(answer, planned.name, current) : answer;
     ctx._run.note(planned.name, what);
@@ -151,7 +151,7 @@ export async function resolveToolCall(
   ctx: ToolContext,
 ): Promise<Resolved | undefined> {
   for (const planned of hooks) {
-    const answer = await ask<Resolved>(planned, ctx, toolCall, unanswered);
+    const answer = await askHook<Resolved>(planned, ctx, toolCall, unanswered);
     if (answer === undefined) continue;
     ctx._run.note(planned.name, `resolved the call of ${toolCall.name}`);
     return { ...answer, toolCall: { ...answer.toolCall, type: 'tool-call', id: toolCall.id } };
@@ -193,7 +193,7 @@ export async function beforeToolCall(
     let answer: ToolAnswer | undefined;
     let written: { readonly args?: unknown } | undefined;
     try {
-      answer = await ask<ToolAnswer>(hooks[k]!, ctx, ctx, unanswered);
+      answer = await askHook<ToolAnswer>(hooks[k]!, ctx, ctx, unanswered);
     } finally {
       written = ctx._takeOut(before);
     }
@@ -237,7 +237,7 @@ export async function afterToolCall(hooks: Hooks, ctx: ToolContext): Promise<voi
   for (const planned of hooks) {
     if (planned.sink) await ctx._run.judgements.judgePatched(ctx);
     const before = ctx.result!;
-    const patch = await ask<ToolResultPatch>(planned, ctx, ctx, replaced, before);
+    const patch = await askHook<ToolResultPatch>(planned, ctx, ctx, replaced, before);
     if (patch !== undefined) ctx.result = patched(ctx.result!, patch);
     else if (ctx.result === before) continue;
     ctx._run.note(planned.name, `changed the result of ${ctx.toolCall.name}`);
@@ -272,7 +272,7 @@ export async function afterModelResponse(
       ctx._answeredWith(judged);
       so = { ...so, response: judged };
     }
-    so = mergedAction(planned, so, await ask<TurnAction>(planned, ctx, so.response), ctx);
+    so = mergedAction(planned, so, await askHook<TurnAction>(planned, ctx, so.response), ctx);
   }
   return so;
 }
@@ -303,7 +303,7 @@ type StopAnswer = boolean | { readonly reason: StoppingReason; readonly message?
 
 export async function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext): Promise<Stop | undefined> {
   for (const planned of hooks) {
-    const answer = await ask<StopAnswer>(planned, ctx);
+    const answer = await askHook<StopAnswer>(planned, ctx);
     const by = planned.name;
     if (answer === true) return { reason: 'stopped', message: `"${by}" stopped the run.`, by };
     if (answer) return { ...answer, by };
@@ -314,7 +314,7 @@ export async function shouldStopAfterTurn(hooks: Hooks, ctx: TurnContext): Promi
 export async function onRunEnd(hooks: Hooks, ctx: TurnContext): Promise<readonly Injected[]> {
   const all: Injected[] = [];
   for (const planned of hooks) {
-    const messages = await ask<readonly Message[]>(planned, ctx);
+    const messages = await askHook<readonly Message[]>(planned, ctx);
     for (const message of messages ?? []) all.push({ message, by: planned.name });
   }
   return all;

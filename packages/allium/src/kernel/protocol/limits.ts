@@ -45,7 +45,7 @@ export function excessOf(
 const LEFT_OUT = 'Left out: ';
 
 /** Replaces arguments that are too large. It isn't JSON, so no tool ever runs with it. */
-export function leftOut(excess: string): string {
+export function leftOutMarker(excess: string): string {
   return `${LEFT_OUT}${excess}.`;
 }
 

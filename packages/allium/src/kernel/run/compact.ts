@@ -3,7 +3,7 @@
 import { ModelContext, ModelSeam } from '../context/context.js';
 import { checkLimits } from '../context/stop-checks.js';
 import { naturalEnd } from '../model/finish-reasons.js';
-import { ask } from '../plan/ask-hook.js';
+import { askHook } from '../plan/ask-hook.js';
 import { controlKind } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import type { Run } from './run.js';
@@ -14,7 +14,7 @@ export async function compactHistory(run: Run): Promise<Stop> {
   const seam = new ModelSeam(run, run.scope, undefined, run.history.length);
   const ctx = new ModelContext(run, run.scope, run.request, seam);
   try {
-    for (const planned of run.plan.rules.compact) await ask(planned, ctx);
+    for (const planned of run.plan.rules.compact) await askHook(planned, ctx);
   } catch (error) {
     if (controlKind(error) === 'stop') run.call.latch(error, seam.latchedBy);
     throw error;

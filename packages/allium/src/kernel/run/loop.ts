@@ -15,7 +15,7 @@
 
 import { isAsked } from '../calls/unanswered.js';
 import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
-import { boundary, checkLimits, restoreStop } from '../context/stop-checks.js';
+import { checkLimits, restoreStop, throwIfEnding } from '../context/stop-checks.js';
 import { NO_VERDICTS } from '../guards/call-verdicts.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
@@ -23,7 +23,7 @@ import { answersAll, takeAnswers } from '../inbox/judge-answers.js';
 import { isAnswered } from '../journal/history.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
-import { endsWith, naturalEnd, notWhole } from '../model/finish-reasons.js';
+import { endingStop, naturalEnd, whyIncomplete } from '../model/finish-reasons.js';
 import { modelPhase } from '../model/model-phase.js';
 import type { Answer, Decided } from '../model/write-answer.js';
 import { extraModels } from '../plan/extra-models.js';
@@ -111,7 +111,7 @@ async function runTurns(run: Run, first: TurnEnd | undefined): Promise<Stop> {
       if (!woken) return SUSPENDED;
       end = woken;
     }
-    boundary(run);
+    throwIfEnding(run);
     if (end.over) return end.over;
     if (end.more) checkLimits(run);
     const asked = end.stop ?? shouldStop(run, end);
@@ -134,7 +134,7 @@ function beginTurn(run: Run): Promise<void> | undefined {
 
 /** Runs the calls of an answer. Guards have judged their arguments with it, and judge each result. */
 function runTools(run: Run, { decided, message, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
-  const notRun = NOT_RUN[decided.decision] ?? notWhole(message, limitOf(ctx));
+  const notRun = NOT_RUN[decided.decision] ?? whyIncomplete(message, limitOf(ctx));
   const tools = ctx._offered;
   if (!run.plan.guardsResponses) return new ToolBatch(run, batch, tools, notRun, NO_VERDICTS).run();
   return run.judgements
@@ -149,7 +149,7 @@ function beginLoop(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
     run.call.check();
     return resume(run);
   }
-  boundary(run);
+  throwIfEnding(run);
   if (isContinued(run) && ctx.input.length === 0) return takeQueue(run);
   const due = drain(run, 'none', true);
   return due instanceof Promise ? due.then((one) => takeInput(run, ctx, one)) : takeInput(run, ctx, due);
@@ -207,7 +207,7 @@ function turnEnd(
     more: !suspended && (decision === 'loop_to_model' || (decision === 'natural' && natural)),
     stop:
       decision === 'stop' ? { reason: 'stopped', message: why ?? `"${by}" stopped the run.`, by } : undefined,
-    over: decision === 'stop' ? undefined : endsWith(run, message, decision, limit),
+    over: decision === 'stop' ? undefined : endingStop(run, message, decision, limit),
     final: naturalEnd(message, limit),
     suspended,
   };
@@ -232,7 +232,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   const answer = { decision, by, why, forceContinue };
   const { maxOutputTokens: limit } = run.agent.settings;
   if (!batch) {
-    boundary(run);
+    throwIfEnding(run);
     if (!last) return undefined;
     await injectWaiting(run);
     const all = run.newMessages();
@@ -246,7 +246,7 @@ async function resumeTurn(run: Run): Promise<TurnEnd | undefined> {
   try {
     const { offered } = batch;
     const tools = offered ? run.plan.tools.filter(({ name }) => offered.includes(name)) : run.plan.tools;
-    const notRun = NOT_RUN[decision] ?? notWhole(batch.message, limit);
+    const notRun = NOT_RUN[decision] ?? whyIncomplete(batch.message, limit);
     outcome = await new ToolBatch(run, batch, tools, notRun, undefined).run();
     if (outcome.pending.length === 0) await injectWaiting(run);
     return turnEnd(run, answer, batch.message, outcome, limit);
@@ -286,21 +286,21 @@ function reportTurnEnd(run: Run, message: AssistantMessage | undefined, toolResu
 function goesOn(run: Run, { more }: TurnEnd): Awaitable<boolean> {
   const due = drain(run, more ? 'steer' : 'all');
   if (due !== undefined) return takeIn(run, more, due);
-  boundary(run);
+  throwIfEnding(run);
   return more;
 }
 
 async function takeIn(run: Run, more: boolean, first: Awaitable<Due | undefined>): Promise<boolean> {
   for (let next = first; ; next = drain(run, more ? 'steer' : 'all')) {
     const due = await next;
-    boundary(run);
+    throwIfEnding(run);
     if (!due) return more;
     // Later messages come after the input.
     if (run.pendingInput) await run.pendingInput.allowed();
     // A limit ends the run before the queue is touched: messages that nobody would answer stay queued.
     if (due.messages.length > 0) checkLimits(run);
     const taken = await acceptQueued(run, due);
-    boundary(run);
+    throwIfEnding(run);
     if (more || taken > 0) return true;
     if (due.messages.length === 0) return false;
   }

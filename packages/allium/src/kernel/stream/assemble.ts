@@ -4,7 +4,7 @@ import { lackOfJson } from '../messages/message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import { FINISH_REASONS, NO_USAGE } from '../messages/messages.js';
 import type { ModelPart } from '../messages/model.js';
-import { ARGS_CHARS, excessOf, type Limits, leftOut } from '../protocol/limits.js';
+import { ARGS_CHARS, excessOf, type Limits, leftOutMarker } from '../protocol/limits.js';
 
 /** A content block that still grows. */
 type Block = {
@@ -153,7 +153,7 @@ export class Assembler {
     for (const block of this.blocks) {
       const excess = block.type === 'tool-call' && excessOf(block.arguments!, this.limits);
       if (!excess) continue;
-      block.arguments = leftOut(excess);
+      block.arguments = leftOutMarker(excess);
       this.hasLeftOut = true;
     }
   }

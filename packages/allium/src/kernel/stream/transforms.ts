@@ -114,7 +114,7 @@ class TransformLink {
     this.by = owner._run.nameAt(owner._position);
     try {
       this.inside = true;
-      this.transform = made(factory);
+      this.transform = makeTransform(factory);
     } catch (error) {
       throw this.blamed(error);
     }
@@ -161,7 +161,7 @@ class TransformLink {
   }
 }
 
-function made(factory: () => StreamTransform): StreamTransform {
+function makeTransform(factory: () => StreamTransform): StreamTransform {
   const transform = factory();
   if (typeof transform?.part === 'function') return transform;
   silence(transform);

@@ -66,7 +66,7 @@ export class ToolApproval {
     const judged = await call.closed(() => this.judgeCall(call, ctx));
     if (call.pending) return {};
     if (judged?.block) call.refuse(judged.block.reason, judged.block.by);
-    const verdict: Verdict = await released(call, judged ?? {});
+    const verdict: Verdict = await releasedDecision(call, judged ?? {});
     if (ctx.revision > revision || (ctx._input.raw !== raw && !verdict.block)) verdict.args = ctx._input.raw;
     const entry = { runId, callId: toolCall.id, hash, verdict: storable(verdict) };
     this.questions.entries.push({ type: 'verdict', ...entry });
@@ -232,7 +232,7 @@ export class ToolApproval {
 }
 
 /** A decision with what guards leave of the words the model will read: it is journaled before the result is. */
-async function released(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
+async function releasedDecision(call: Call, { block, ...rest }: CallDecision): Promise<CallDecision> {
   const { judgements, plan } = call.run;
   let { result } = rest;
   if (plan.guards['tool-result'].length > 0)

@@ -11,7 +11,7 @@ import type { ToolsRun } from '../calls/tools-run.js';
 import { inDoubt } from '../calls/unanswered.js';
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
-import { endOf, toolCallLimit } from '../context/stop-checks.js';
+import { endingSignal, toolCallLimit } from '../context/stop-checks.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { Onion } from '../layers/onion.js';
 import { isThenable } from '../lib/errors.js';
@@ -113,7 +113,7 @@ export class ToolBatch implements CallBatch {
   }
 
   private checkResumed(): void {
-    const ended = endOf(this.runner);
+    const ended = endingSignal(this.runner);
     if (ended !== undefined) throw ended;
     // The calls beyond the limit may have been answered before.
     if (this.notRun === undefined && this.batch.calls.length > this.runner.toolCallsLeft())
@@ -198,7 +198,7 @@ export class ToolBatch implements CallBatch {
 
   /** Nothing begins any more: the run stops, is aborted, or waits for an answer that may change everything. */
   private get isHalted(): boolean {
-    return this.waiting !== undefined || endOf(this.runner) !== undefined;
+    return this.waiting !== undefined || endingSignal(this.runner) !== undefined;
   }
 
   suspend(call: Call, ctx: ToolContext, request: Request): Promise<Decision> {

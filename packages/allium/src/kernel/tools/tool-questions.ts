@@ -7,7 +7,7 @@ import type { Call } from '../calls/tool-call.js';
 import type { ToolContext } from '../context/context.js';
 import { type Answer, cameTooLate, checkAnswer, firstAnswer, hasLapsed, settles } from '../inbox/answers.js';
 import { cancelled, posted, revokedIn, tookAnswers } from '../inbox/inbox.js';
-import { type Admitted, admit, answerEntry, isJudged } from '../inbox/judge-answers.js';
+import { type Admitted, answerEntry, isJudged, judgeAnswer } from '../inbox/judge-answers.js';
 import { post, watchInbox } from '../inbox/posting.js';
 import { isAllowed } from '../journal/allowances.js';
 import { isThrownByStore } from '../journal/bounded-store.js';
@@ -63,7 +63,7 @@ export class ToolQuestions extends QuestionRecord {
     if (stored)
       return stored.admitted || !isJudged(run.plan, stored.decision)
         ? stored.decision
-        : this.takeIn(call, request, await admit(run, request, stored.decision), stored, []);
+        : this.takeIn(call, request, await judgeAnswer(run, request, stored.decision), stored, []);
     await this.heedRevoked();
     if (isAllowed(run.state.allowed, request)) return this.allow(call, request);
     if (hasLapsed(request, run.clock.now())) return this.decide(call, request, lapsed(request));
@@ -260,7 +260,7 @@ export class ToolQuestions extends QuestionRecord {
         if (decision || said === 'posted') scope.abort(cameTooLate(request.id, []));
         return decision;
       }
-      return await this.decide(call, request, await admit(run, request, said), () => {
+      return await this.decide(call, request, await judgeAnswer(run, request, said), () => {
         scope.abort(cameTooLate(request.id, []));
         run.note('kernel', `dropped an answer of onRequest about ${request.toolName} that came too late`);
         run.emitCustom('answer_too_late', { requestId: request.id }, undefined);
@@ -297,7 +297,7 @@ export class ToolQuestions extends QuestionRecord {
     if (!first) return undefined;
     if (own && first.postId === postId) return this.takeIn(call, request, own, first, found);
     late?.();
-    return this.takeIn(call, request, await admit(run, request, first.decision), first, found);
+    return this.takeIn(call, request, await judgeAnswer(run, request, first.decision), first, found);
   }
 
   private post({ id: requestId, createdAt, timeoutMs }: PendingRequest, decision: Decision, postId: string) {
