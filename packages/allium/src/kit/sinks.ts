@@ -7,9 +7,9 @@
 import { internal } from '../kernel/context/context.js';
 import type { CallVerdict } from '../kernel/context/run-port.js';
 import { tellable } from '../kernel/guards/call-verdicts.js';
+import { withheldMessages, withheldText } from '../kernel/guards/guard-model-calls.js';
 import { judgeTexts, safeErrorMessage } from '../kernel/guards/guards.js';
-import { withheldMessages, withheldText } from '../kernel/guards/own-calls.js';
-import { type Asker, askersOf } from '../kernel/journal/asking.js';
+import { type Asker, askersOf } from '../kernel/journal/merged-questions.js';
 import { messageOf } from '../kernel/lib/errors.js';
 import { asJson, textsIn } from '../kernel/lib/json-texts.js';
 import type { Message, ModelResponse } from '../kernel/messages/messages.js';

@@ -12,7 +12,7 @@ import type { StoredCell } from '../protocol/state.js';
 import type { Stop } from '../protocol/stop.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
 import type { RunAgent } from '../run/start.js';
-import { allowedIn } from './allowing.js';
+import { allowedIn } from './session-allowances.js';
 
 /** A message id: the history ends with that message, or `before` it. */
 export type HistoryPoint = string | { readonly before: string };

@@ -28,10 +28,10 @@ import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/start.js';
 import { loadTrace } from '../trace/read-trace.js';
 import { checkSessionId } from './agent-options.js';
-import { allowedIn, revoke } from './allowing.js';
-import { giveAnswer } from './answering.js';
-import { cancel, endWaiting } from './cancelling.js';
+import { cancel, endWaiting } from './cancel-run.js';
+import { giveAnswer } from './post-answer.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
+import { allowedIn, revoke } from './session-allowances.js';
 import type { ForkOptions } from './session-options.js';
 
 export class Session {

@@ -3,7 +3,7 @@
 import { stopOf } from '../context/stop-checks.js';
 import { judgeUpdate } from '../guards/content-guards.js';
 import { safeErrorMessage } from '../guards/guards.js';
-import { isTellable, safeStop } from '../guards/told-beside.js';
+import { isTellable, safeStop } from '../guards/safe-values.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { messageOf } from '../lib/errors.js';
 import { freezeMessage, type ToolMessage, textOf } from '../messages/messages.js';

@@ -1,8 +1,8 @@
 /** What contexts, guards, layers and rules need from their run. Rooms above extend it with what they need. */
 
-import type { Asking } from '../journal/asking.js';
 import type { History } from '../journal/history.js';
 import type { OpenRun } from '../journal/journaled-run.js';
+import type { Asking } from '../journal/merged-questions.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';

@@ -3,7 +3,7 @@
 import type { Context, SeamCall } from '../context/context.js';
 import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
-import { type Asker, askersOf } from '../journal/asking.js';
+import { type Asker, askersOf } from '../journal/merged-questions.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';

@@ -8,7 +8,7 @@ import {
   RunContext,
   SeamCall,
 } from '../context/context.js';
-import { type Asking, asking } from '../journal/asking.js';
+import { type Asking, asking } from '../journal/merged-questions.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
 import { isSame, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';

@@ -11,8 +11,8 @@ import type { Awaitable } from '../protocol/store.js';
 import { transformed } from '../stream/transforms.js';
 import { judgeArguments, NO_VERDICTS } from './call-verdicts.js';
 import { judgeToolResult } from './content-guards.js';
+import { withoutQuotes } from './guard-model-calls.js';
 import { judgedOnce } from './judged-once.js';
-import { withoutQuotes } from './own-calls.js';
 import { RequestGate } from './request-gate.js';
 import { asJudged, guardResponse, type JudgedContent } from './response-gate.js';
 

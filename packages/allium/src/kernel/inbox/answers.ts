@@ -1,7 +1,7 @@
 /** Checks answers to questions: whether they are valid, and whether they still count. */
 
-import { takes } from '../journal/asking.js';
 import type { OpenRun } from '../journal/journaled-run.js';
+import { takes } from '../journal/merged-questions.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf, type Flaw, toJson } from '../lib/frozen-json.js';
 import { describeIssues } from '../messages/standard-schema.js';

@@ -5,7 +5,7 @@ import { RunContext, type Taken } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
 import { judgeTexts, latching, safeErrorMessage } from '../guards/guards.js';
 import { stopFor } from '../guards/refusal.js';
-import { safeValue } from '../guards/told-beside.js';
+import { safeValue } from '../guards/safe-values.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
 import { textsOfValue, withTexts } from '../lib/json-texts.js';

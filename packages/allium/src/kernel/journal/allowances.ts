@@ -1,7 +1,7 @@
 /** Allowances: what a person approved with `remember` for the rest of a session. */
 
 import type { Decision, PendingRequest } from '../protocol/store.js';
-import { takes } from './asking.js';
+import { takes } from './merged-questions.js';
 
 /** Something that isn't asked again in a session. */
 export interface Allowance {

@@ -3,7 +3,7 @@
 import type { Overlay } from '../context/cells.js';
 import { type Context, ModelContext, ModelSeam } from '../context/context.js';
 import { frozenMessages } from '../context/request-checks.js';
-import { originalOf } from '../guards/own-calls.js';
+import { originalOf } from '../guards/guard-model-calls.js';
 import { Onion } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';

@@ -2,7 +2,7 @@
 
 import type { CallVerdicts } from '../context/run-port.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
-import { safeValue } from '../guards/told-beside.js';
+import { safeValue } from '../guards/safe-values.js';
 import { stamped } from '../inbox/incoming.js';
 import {
   type AssistantMessage,

@@ -4,7 +4,7 @@ import type { ModelContext, RunContext, SeamCall, ToolContext, TurnContext } fro
 import { noteAssigned } from '../context/request-changes.js';
 import { checkRequest, frozenMessages } from '../context/request-checks.js';
 import type { RequestParts } from '../context/run-port.js';
-import { type Asking, asking } from '../journal/asking.js';
+import { type Asking, asking } from '../journal/merged-questions.js';
 import { takeResult } from '../layers/layer.js';
 import { AlliumError } from '../lib/errors.js';
 import {

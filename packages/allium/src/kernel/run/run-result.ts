@@ -3,7 +3,7 @@
 import { RunContext as Internal } from '../context/context.js';
 import { restoredResult } from '../events/restoring-queue.js';
 import { answerRestorers } from '../guards/restore.js';
-import { safeStop } from '../guards/told-beside.js';
+import { safeStop } from '../guards/safe-values.js';
 import { type Due, queuedIn } from '../inbox/inbox.js';
 import type { InboxRun } from '../inbox/inbox-run.js';
 import type { OpenRun } from '../journal/journaled-run.js';

@@ -5,7 +5,7 @@ import type { ToolsRun } from '../calls/tools-run.js';
 import { type Context, RunContext, SeamCall } from '../context/context.js';
 import type { RequestParts } from '../context/run-port.js';
 import { answerRestorers } from '../guards/restore.js';
-import { safeOutput, safeValue } from '../guards/told-beside.js';
+import { safeOutput, safeValue } from '../guards/safe-values.js';
 import { Judgements } from '../guards/verdict-cache.js';
 import type { PendingInput } from '../inbox/pending-input.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
@@ -30,7 +30,7 @@ import type { Tool } from '../protocol/tool.js';
 import type { RunTrace, TraceAct } from '../protocol/trace.js';
 import { Recorder } from '../trace/recorder.js';
 import type { TracedPlan } from '../trace/traced-plan.js';
-import { carry } from './ended.js';
+import { carry } from './run-outcome.js';
 import { RunRecord } from './run-record.js';
 import type { Start } from './start.js';
 

@@ -8,7 +8,7 @@ import { isRequest } from '../context/request-shape.js';
 import type { CallVerdict } from '../context/run-port.js';
 import { storable } from '../guards/call-verdicts.js';
 import { isAllowed } from '../journal/allowances.js';
-import { type Asking, askersOf, asking, narrowed } from '../journal/asking.js';
+import { type Asking, askersOf, asking, narrowed } from '../journal/merged-questions.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { textOf } from '../messages/messages.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../messages/tool-result.js';

@@ -2,7 +2,7 @@
 
 import { type Context, ModelContext, ToolContext } from '../context/context.js';
 import type { Recording, RunPort } from '../context/run-port.js';
-import { withheldMessages, withheldText } from '../guards/own-calls.js';
+import { withheldMessages, withheldText } from '../guards/guard-model-calls.js';
 import { precise, rounded } from '../lib/clock.js';
 import type { Message, ModelResponse } from '../messages/messages.js';
 import type { ModelRequest } from '../messages/model.js';

@@ -2,7 +2,7 @@
 
 import type { Context } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
-import { isTellable, safeFrames, safeValue } from '../guards/told-beside.js';
+import { isTellable, safeFrames, safeValue } from '../guards/safe-values.js';
 import { codeOf, errorKind, messageOf } from '../lib/errors.js';
 import { isFrozenJson, toJson } from '../lib/frozen-json.js';
 import { asJson } from '../lib/json-texts.js';
