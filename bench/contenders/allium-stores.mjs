@@ -1,11 +1,14 @@
 /** Allium with a store to keep sessions in. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { postgresStore } from '@allium/store-postgres';
 import { fileStore } from 'allium/stores/file';
 import { memoryStore } from 'allium/stores/memory';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { bytesIn, ownFolder } from '../work/folder.mjs';
+import { timeMany } from '../work/many.mjs';
 import { callingModel } from '../work/models.mjs';
+import { withPostgres } from '../work/postgres.mjs';
 import { executed } from '../work/tool.mjs';
 import { agentFor } from './allium.mjs';
 
@@ -48,6 +51,44 @@ export async function bytes({ turns, total, store: kind }) {
   }
   settle(kind, folder);
   return { bytesPerTurn: (bytesIn(folder) - empty) / total, jsonPerTurn: json / total };
+}
+
+/** What a turn costs while many sessions work at once, and how many statements it takes. */
+export async function many({ turns, store: kind, ...crowd }) {
+  if (kind !== 'postgres') return timeMany(sessionsOn(STORES[kind](ownFolder()), turns), crowd);
+  return withPostgres(async (pool, statements) => {
+    const run = sessionsOn(postgresStore({ pool, prepare: true }), turns);
+    // The first use makes the tables.
+    await run('first');
+    const before = statements();
+    const figures = await timeMany(run, crowd);
+    return { ...figures, perTurn: (statements() - before) / (crowd.sessions * crowd.rounds * turns) };
+  });
+}
+
+function sessionsOn(store, turns) {
+  const agent = agentFor(callingModel(turns), turns, { store });
+  return async (id) => {
+    const { turns: taken } = await agent.session(id).run('go');
+    if (taken !== turns + 1) throw new Error(`The run took ${taken} turns, expected ${turns + 1}.`);
+    return turns;
+  };
+}
+
+/** Statements of the turns of one session alone, by the difference of two lengths: what a run takes besides is not a turn's. */
+export async function statements({ turns }) {
+  return withPostgres(async (pool, statements) => {
+    const store = postgresStore({ pool, prepare: true });
+    const asked = async (length) => {
+      const run = sessionsOn(store, length);
+      const before = statements();
+      await run(`of ${length}`);
+      return statements() - before;
+    };
+    await asked(1);
+    const [short, long] = [await asked(turns), await asked(2 * turns)];
+    return { perTurn: (long - short) / turns, perRun: short - (long - short) };
+  });
 }
 
 /** Milliseconds to open a session of `turns` through a new handle, and to read its messages through another. */

@@ -1,6 +1,7 @@
 /** pi's agent core, with a stream function in place of a provider. */
 import { Agent, agentLoop } from '@mariozechner/pi-agent-core';
 import { createAssistantMessageEventStream, Type } from '@mariozechner/pi-ai';
+import { timeMany } from '../work/many.mjs';
 import { talkingModel, turnOf } from '../work/models.mjs';
 import { ARGUMENTS, DESCRIPTION, execute, executed, NAME, SYSTEM_PROMPT } from '../work/tool.mjs';
 
@@ -127,4 +128,18 @@ export function deltas({ count }) {
     }
     return text === '' ? 0 : seen;
   };
+}
+
+/** Many agents at once, each with a session in memory. They are kept, as sessions are. */
+export function many({ turns, ...crowd }) {
+  const streamFn = callingStream(turns);
+  const agents = [];
+  return timeMany(async () => {
+    const agent = new Agent({ initialState: { systemPrompt: SYSTEM_PROMPT, model, tools }, streamFn });
+    agents.push(agent);
+    await agent.prompt('go');
+    const called = agent.state.messages.filter(({ role }) => role === 'toolResult').length;
+    if (called !== turns) throw new Error(`The agent called its tool ${called} times, expected ${turns}.`);
+    return called;
+  }, crowd);
 }

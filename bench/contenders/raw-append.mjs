@@ -3,7 +3,9 @@ import { appendFileSync, closeSync, openSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { ownFolder } from '../work/folder.mjs';
+import { timeMany } from '../work/many.mjs';
 import { callingModel } from '../work/models.mjs';
+import { withPostgres } from '../work/postgres.mjs';
 import { agentFor } from './allium.mjs';
 
 export const what =
@@ -49,3 +51,24 @@ export async function inserts({ turns }) {
     return called;
   };
 }
+
+/** Many sessions at once, each of which inserts a row per turn into Postgres and waits for it. */
+export async function manyInserts({ turns, ...crowd }) {
+  const { messages } = await agentFor(callingModel(turns), turns).run('go');
+  return withPostgres(async (pool) => {
+    await pool.query(
+      'CREATE TABLE rows (session text COLLATE "C", seq integer, entries text NOT NULL, PRIMARY KEY (session, seq))',
+    );
+    return timeMany(async (id) => {
+      for (let i = 0; i < messages.length; i += 2)
+        await pool.query(insertion(id, i, messages.slice(i, i + 2)));
+      return turns;
+    }, crowd);
+  });
+}
+
+const insertion = (id, seq, messages) => ({
+  name: 'insert',
+  text: 'INSERT INTO rows (session, seq, entries) VALUES ($1, $2, $3)',
+  values: [id, seq, JSON.stringify(messages)],
+});

@@ -1,10 +1,20 @@
 import { type EventEmitter, once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
-import { Agent, type InboxItem, type Middleware, type Model, type NewEntry, type Store, tool } from 'allium';
+import {
+  Agent,
+  type InboxItem,
+  type Middleware,
+  type Model,
+  type NewEntry,
+  type Store,
+  textOf,
+  tool,
+  userMessage,
+} from 'allium';
 import { budget } from 'allium/middleware/budget';
 import { rateLimit } from 'allium/middleware/rate-limit';
-import { scriptedModel, testStore, toolCalls } from 'allium/testing';
+import { text as say, scriptedModel, testStore, toolCalls } from 'allium/testing';
 import pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -91,6 +101,70 @@ function poolOf(config: pg.PoolConfig): pg.Pool {
   }) as typeof pool.end;
   return pool;
 }
+
+/** A pool that notes what it is asked, and a store on it. */
+function notingStore() {
+  const pool = poolOf({ connectionString });
+  const sent: string[] = [];
+  const name = (statement: unknown): string => (statement as { readonly name?: string }).name ?? 'other';
+  const noting = {
+    query(text: string, values?: unknown[]) {
+      sent.push(name(text));
+      return pool.query(text, values);
+    },
+    connect: () => pool.connect(),
+    end: () => pool.end(),
+  } as unknown as NonNullable<PostgresStoreOptions['pool']>;
+  return { sent, pool, store: postgresStore({ pool: noting, prepare: true }) };
+}
+
+const ADD = (execute: () => Promise<string> | string) =>
+  tool({ name: 'add', description: 'Adds.', input: z.object({}), execute });
+const threeTurns = () =>
+  scriptedModel([...Array.from({ length: 3 }, () => toolCalls({ name: 'add', args: {} })), say('done')]);
+
+describe('postgresStore, asked in a run', () => {
+  it('makes one statement per turn if nothing in it waits, which also looks into the inbox', async () => {
+    const { sent, pool, store } = notingStore();
+    await store.head('the tables are made');
+    sent.length = 0;
+    const agent = new Agent({ model: threeTurns(), tools: [ADD(() => 'added')], store });
+    expect((await agent.session(newId()).run('go')).status).toBe('done');
+    // The session is opened, the input written, then three turns, the answer and the end.
+    expect(sent).toEqual(['allium_tail', ...Array.from({ length: 6 }, () => 'allium_append')]);
+    await pool.end();
+  });
+
+  it('looks into the inbox with the result of a tool that waited', async () => {
+    const { sent, pool, store } = notingStore();
+    await store.head('the tables are made');
+    sent.length = 0;
+    const waits = () => new Promise<string>((resolve) => setImmediate(() => setImmediate(resolve, 'added')));
+    const agent = new Agent({ model: threeTurns(), tools: [ADD(waits)], store });
+    expect((await agent.session(newId()).run('go')).status).toBe('done');
+    expect(sent).toEqual(['allium_tail', ...Array.from({ length: 9 }, () => 'allium_append')]);
+    await pool.end();
+  });
+
+  it('hears in the next turn what a tool or another process posted during a turn', async () => {
+    const elsewhere = open();
+    const { pool, store } = notingStore();
+    const id = newId();
+    const model = threeTurns();
+    let calls = 0;
+    const steer = async () => {
+      const message = userMessage(`steering ${++calls}`);
+      await (calls === 2 ? elsewhere : store).post(id, { type: 'steer', message });
+      return 'added';
+    };
+    const agent = new Agent({ model, tools: [ADD(steer)], store });
+    await agent.session(id).run('go');
+    const heard = model.requests.map(({ messages }) => textOf(messages.at(-1)!));
+    expect(heard).toEqual(['go', 'steering 1', 'steering 2', 'steering 3']);
+    await elsewhere.close?.();
+    await pool.end();
+  });
+});
 
 describe('postgresStore', () => {
   it('reads and goes on with a session that the first release wrote', async () => {

@@ -4,12 +4,14 @@ import {
   checkKeys,
   checkStorable,
   type Entry,
+  endMoment,
   firstRun,
   type InboxItem,
   idsBelow,
   invalidOption,
   isBelow,
   type ListOptions,
+  Looks,
   listCursor,
   listQuery,
   type NewEntry,
@@ -31,7 +33,7 @@ import {
   transaction,
 } from './client.js';
 import { checkVersion, setUp } from './schema.js';
-import { appendAll } from './statements.js';
+import { appendAll, lookInto, tailOf } from './statements.js';
 
 export type { PostgresClient, PostgresConnection, PostgresPool } from './client.js';
 
@@ -102,8 +104,9 @@ class PostgresStore implements Store {
   readonly #pool: PostgresPool;
   readonly #settings: Settings;
   readonly #schema: string;
-  readonly #appends: Batches<Append, boolean>;
+  readonly #appends: Batches<Append, InboxRow[] | undefined>;
   readonly #looks: Batches<string, InboxRow[]>;
+  readonly #found = new Looks<InboxRow>();
   #ready: Promise<void> | undefined;
 
   constructor(pool: PostgresPool, settings: Settings) {
@@ -135,14 +138,17 @@ class PostgresStore implements Store {
     if (head === undefined) {
       const run = firstRun(entries);
       if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
-      if (await this.#appends.ask({ sessionId, expectedSeq, entries, run, snapshot }))
-        return expectedSeq + entries.length;
+      const asking = this.#appends.ask({ sessionId, expectedSeq, entries, run, snapshot });
+      if (await this.#found.appended(sessionId, asking)) return expectedSeq + entries.length;
     }
     throw sessionConflict(sessionId, expectedSeq, head ?? (await this.head(sessionId)));
   }
 
-  /** For each: true if the session was at its `expectedSeq`. All rows are locked, looked at and moved on by one statement. */
-  async #insert(batch: readonly Append[]): Promise<boolean[]> {
+  /**
+   * For each, what its inbox has now, or nothing if the session was not at its `expectedSeq`. All rows are locked, looked at
+   * and moved on by one statement.
+   */
+  async #insert(batch: readonly Append[]): Promise<(InboxRow[] | undefined)[]> {
     const taken = batch.map(({ entries }) => takenBy(entries));
     const { rows } = await this.#named('allium_append', appendAll(this.#schema), [
       batch.map(({ sessionId }) => sessionId),
@@ -159,8 +165,12 @@ class PostgresStore implements Store {
       batch.map(({ snapshot }) => snapshot?.seq ?? null),
       batch.map(({ snapshot }) => snapshot?.state ?? null),
     ]);
-    const done = new Set((rows as { nr: string }[]).map(({ nr }) => Number(nr)));
-    return batch.map((_, i) => done.has(i + 1));
+    const found: (InboxRow[] | undefined)[] = batch.map(() => undefined);
+    for (const row of rows as readonly AppendedRow[]) {
+      found[row.nr - 1] ??= [];
+      if (row.n !== null) found[row.nr - 1]!.push(row as InboxRow);
+    }
+    return found;
   }
 
   async read(sessionId: string, fromSeq: number): Promise<readonly Entry[]> {
@@ -171,24 +181,17 @@ class PostgresStore implements Store {
 
   async tail(sessionId: string): Promise<Tail> {
     checkStorable('sessionId', sessionId);
-    const s = this.#schema;
-    const { rows } = await this.#named(
-      'allium_tail',
-      `WITH found AS (
-         SELECT t.key, p.seq, p.state FROM ${s}.sessions t LEFT JOIN ${s}.snapshots p ON p.session = t.key AND p.seq <= t.seq WHERE t.id = $1
-       ) SELECT 0 AS seq, f.seq AS snapshot, f.state AS text FROM found f WHERE f.seq IS NOT NULL
-       UNION ALL SELECT a.seq, NULL, a.entries FROM found f JOIN ${s}.appends a ON a.session = f.key
-       WHERE a.seq >= coalesce((SELECT max(seq) FROM ${s}.appends WHERE session = f.key AND seq <= f.seq + 1), 0)
-       ORDER BY seq`,
-      [sessionId],
-    );
-    const [first, ...rest] = rows as readonly TailRow[];
-    const covered = first?.snapshot ?? undefined;
-    const appends = covered === undefined ? (rows as readonly TailRow[]) : rest;
-    const entries = appends
+    const asking = this.#named('allium_tail', tailOf(this.#schema), [sessionId]);
+    const { rows } = await this.#found.asked(sessionId, asking, (answer) => itemsIn(answer.rows));
+    const found = rows as readonly TailRow[];
+    const snapshot = found.find(({ kind }) => kind === 'snapshot');
+    const entries = found
+      .filter(({ kind }) => kind === 'append')
       .flatMap(({ seq, text }) => parseEntries(text, seq, sessionId))
-      .filter(({ seq }) => covered === undefined || seq > covered);
-    return covered === undefined ? { entries } : { snapshot: { seq: covered, state: first!.text }, entries };
+      .filter(({ seq }) => snapshot === undefined || seq > snapshot.seq);
+    return snapshot === undefined
+      ? { entries }
+      : { snapshot: { seq: snapshot.seq, state: snapshot.text }, entries };
   }
 
   async head(sessionId: string): Promise<number> {
@@ -278,6 +281,7 @@ class PostgresStore implements Store {
     const { rows } = await this.#query(`SELECT id FROM ${s}.sessions WHERE id >= $1 AND id < $2`, [from, to]);
     const below = (rows as { id: string }[]).map(({ id }) => id).filter((id) => isBelow(id, sessionId));
     await this.#query(`DELETE FROM ${s}.sessions WHERE id = ANY($1)`, [[sessionId, ...below]]);
+    endMoment();
   }
 
   async post(sessionId: string, item: InboxItem): Promise<void> {
@@ -289,6 +293,7 @@ class PostgresStore implements Store {
        ) INSERT INTO ${s}.inbox (session, n, item) SELECT key, posted, $2 FROM counted`,
       [sessionId, JSON.stringify(item)],
     );
+    endMoment();
   }
 
   async take(
@@ -296,15 +301,14 @@ class PostgresStore implements Store {
     after: number,
   ): Promise<readonly { readonly n: number; readonly item: InboxItem }[]> {
     checkStorable('sessionId', sessionId);
-    const s = this.#schema;
-    const items = await this.#looks.ask(sessionId);
+    const items = await this.#found.look(sessionId, () => this.#looks.ask(sessionId));
     if (items.length === 0) return [];
     const { n, session } = items[0]!;
     if (n <= after)
-      await this.#query(`DELETE FROM ${s}.inbox WHERE session = $1 AND n <= $2::double precision`, [
-        session,
-        after,
-      ]);
+      await this.#query(
+        `DELETE FROM ${this.#schema}.inbox WHERE session = $1 AND n <= $2::double precision`,
+        [session, after],
+      );
     return items
       .filter((item) => item.n > after)
       .map((row) => ({ n: row.n, item: JSON.parse(row.item) as InboxItem }));
@@ -312,13 +316,10 @@ class PostgresStore implements Store {
 
   /** What is in the inboxes of these sessions. */
   async #look(sessionIds: readonly string[]): Promise<InboxRow[][]> {
-    const s = this.#schema;
-    const { rows } = await this.#named(
-      'allium_look',
-      `SELECT t.id, i.n, i.item, i.session FROM ${s}.sessions t JOIN ${s}.inbox i ON i.session = t.key WHERE t.id = ANY($1::text[]) ORDER BY i.n`,
-      [sessionIds],
+    const { rows } = await this.#named('allium_look', lookInto(this.#schema), [sessionIds]);
+    return sessionIds.map((id) =>
+      (rows as (InboxRow & { readonly id: string })[]).filter((row) => row.id === id),
     );
-    return sessionIds.map((id) => (rows as InboxRow[]).filter((row) => row.id === id));
   }
 
   async close(): Promise<void> {
@@ -376,17 +377,28 @@ interface Append {
 }
 
 interface InboxRow {
-  readonly id: string;
   readonly n: number;
   readonly item: string;
   readonly session: string;
 }
 
-/** An append, or the snapshot. */
+/** That an append was made, and an item of the inbox if it has one. */
+type AppendedRow = { readonly nr: number; readonly session: string } & (
+  | { readonly n: number; readonly item: string }
+  | { readonly n: null }
+);
+
 interface TailRow {
+  readonly kind: 'snapshot' | 'append' | 'item';
   readonly seq: number;
-  readonly snapshot: number | null;
   readonly text: string;
+  readonly session: string;
+}
+
+function itemsIn(rows: readonly object[]): InboxRow[] {
+  return (rows as readonly TailRow[])
+    .filter(({ kind }) => kind === 'item')
+    .map(({ seq, text, session }) => ({ n: seq, item: text, session }));
 }
 
 interface SessionRow {

@@ -1,8 +1,9 @@
-/** The statement that appends. It is the same text every time, so that the server plans it once. */
+/** The statements of every turn. Each is the same text every time, so that the server plans it once. */
 
 /**
- * Appends to any number of sessions, each row only if its session is at `expected`, and returns the numbers of the
- * rows that were written. Removes the inbox items that the entries take.
+ * Appends to any number of sessions, each row only if its session is at `expected`. Returns the numbers of the rows that
+ * were written, once for each item in the session's inbox, or once if it is empty. Removes the inbox items that the
+ * entries take.
  */
 export const appendAll = (s: string): string => `
   WITH given AS (
@@ -34,4 +35,21 @@ export const appendAll = (s: string): string => `
     SELECT d.key, g.snapshot_seq, g.snapshot FROM done d JOIN given g ON g.nr = d.nr
     WHERE g.snapshot_seq <= g.expected + g.count
     ON CONFLICT (session) DO UPDATE SET seq = excluded.seq, state = excluded.state
-  ) SELECT nr FROM done`;
+  ) SELECT d.nr::integer, d.key AS session, i.n, i.item FROM done d JOIN given g ON g.nr = d.nr
+  LEFT JOIN LATERAL (
+    SELECT n, item FROM ${s}.inbox WHERE session = d.key AND (g.cursor IS NULL OR n > g.cursor OR n = ANY(g.waits::integer[])) ORDER BY n
+  ) i ON true`;
+
+/** The newest snapshot of a session, the appends after it, and what its inbox has. */
+export const tailOf = (s: string): string => `
+  WITH found AS (
+    SELECT t.key, p.seq, p.state FROM ${s}.sessions t LEFT JOIN ${s}.snapshots p ON p.session = t.key AND p.seq <= t.seq WHERE t.id = $1
+  ) SELECT 'snapshot' AS kind, seq, state AS text, key AS session FROM found WHERE seq IS NOT NULL
+  UNION ALL SELECT 'append', a.seq, a.entries, f.key FROM found f JOIN ${s}.appends a ON a.session = f.key
+  WHERE a.seq >= coalesce((SELECT max(seq) FROM ${s}.appends WHERE session = f.key AND seq <= f.seq + 1), 0)
+  UNION ALL SELECT 'item', i.n, i.item, f.key FROM found f JOIN ${s}.inbox i ON i.session = f.key
+  ORDER BY seq`;
+
+/** What the inboxes of these sessions have. */
+export const lookInto = (s: string): string =>
+  `SELECT t.id, i.n, i.item, i.session FROM ${s}.sessions t JOIN ${s}.inbox i ON i.session = t.key WHERE t.id = ANY($1::text[]) ORDER BY i.n`;

@@ -5,10 +5,12 @@ import {
   checkKeys,
   checkStorable,
   type Entry,
+  endMoment,
   firstRun,
   type InboxItem,
   invalidOption,
   type ListOptions,
+  Looks,
   listCursor,
   listQuery,
   type NewEntry,
@@ -74,6 +76,7 @@ class RedisStore implements Store {
   readonly #client: RedisClient;
   readonly #owned: boolean;
   readonly #base: string;
+  readonly #found = new Looks<Posted>();
 
   constructor(client: RedisClient, owned: boolean, prefix: string) {
     this.#client = client;
@@ -88,26 +91,32 @@ class RedisStore implements Store {
     snapshot?: Snapshot,
   ): Promise<number> {
     checkStorable('sessionId', sessionId);
-    const head =
-      entries.length === 0
-        ? await this.head(sessionId)
-        : await this.#append(sessionId, expectedSeq, entries, { snapshot });
+    let head: number | undefined;
+    if (entries.length === 0) head = await this.head(sessionId);
+    else {
+      const taken = takenBy(entries);
+      const asking = this.#append(sessionId, expectedSeq, entries, { snapshot });
+      // Items that these entries take over go in a second step, so there is no look to be had.
+      const look = asking.then((found) => (found.head === expectedSeq && !taken ? found.items : undefined));
+      await this.#found.appended(sessionId, look);
+      ({ head } = await asking);
+      if (taken && head === expectedSeq)
+        await this.#run(FORGET, [sessionId, String(taken.cursor), ...taken.waits.map(String)]);
+    }
     if (head !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, head);
-    const taken = takenBy(entries);
-    if (taken) await this.#run(FORGET, [sessionId, String(taken.cursor), ...taken.waits.map(String)]);
     return expectedSeq + entries.length;
   }
 
-  /** Returns the head before the append, which was made only if that is `expectedSeq`. */
+  /** Returns the head before the append, which was made only if that is `expectedSeq`, and what is in the inbox then. */
   async #append(
     sessionId: string,
     expectedSeq: number,
     entries: readonly NewEntry[],
     { forkOf, snapshot }: { readonly forkOf?: string; readonly snapshot?: Snapshot | undefined },
-  ): Promise<number> {
+  ): Promise<{ readonly head: number; readonly items: readonly Posted[] }> {
     const run = firstRun(entries);
     if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
-    const head = await this.#run(APPEND, [
+    const [head, first, items] = (await this.#run(APPEND, [
       sessionId,
       String(expectedSeq),
       String(entries[0]!.at),
@@ -119,8 +128,8 @@ class RedisStore implements Store {
       snapshot === undefined ? '' : String(snapshot.seq),
       snapshot?.state ?? '',
       ...entries.map((entry) => JSON.stringify(entry)),
-    ]);
-    return head as number;
+    ])) as [number, number, string[]];
+    return { head, items: itemsIn(first, items) };
   }
 
   async read(sessionId: string, fromSeq: number): Promise<readonly Entry[]> {
@@ -132,7 +141,11 @@ class RedisStore implements Store {
 
   async tail(sessionId: string): Promise<Tail> {
     checkStorable('sessionId', sessionId);
-    const [seq, state, rest] = (await this.#run(TAIL, [sessionId])) as [number, string, string[]];
+    const asking = this.#run(TAIL, [sessionId]) as Promise<[number, string, string[], number, string[]]>;
+    const answer = await this.#found.asked(sessionId, asking, ([, , , first, items]) =>
+      itemsIn(first, items),
+    );
+    const [seq, state, rest] = answer;
     const entries = rest.flatMap((json, i) => parseEntries(`[${json}]`, seq + 1 + i, sessionId));
     return seq === 0 ? { entries } : { snapshot: { seq, state }, entries };
   }
@@ -176,29 +189,31 @@ class RedisStore implements Store {
     const entries = await this.read(sessionId, 1);
     checkFork(sessionId, seq, entries.length, newId, await this.head(newId));
     const copied = entries.slice(0, seq).map(({ seq: _, ...entry }) => entry);
-    const head = await this.#append(newId, 0, copied, { forkOf: sessionId });
+    const { head } = await this.#append(newId, 0, copied, { forkOf: sessionId });
     if (head !== 0) throw sessionConflict(newId, 0, head);
   }
 
   async delete(sessionId: string): Promise<void> {
     checkStorable('sessionId', sessionId);
     await this.#run(DELETE, [sessionId]);
+    endMoment();
   }
 
   async post(sessionId: string, item: InboxItem): Promise<void> {
     checkStorable('sessionId', sessionId);
     await this.#run(POST, [sessionId, JSON.stringify(item)]);
+    endMoment();
   }
 
-  async take(
-    sessionId: string,
-    after: number,
-  ): Promise<readonly { readonly n: number; readonly item: InboxItem }[]> {
+  async take(sessionId: string, after: number): Promise<readonly Posted[]> {
     checkStorable('sessionId', sessionId);
-    const [first, items] = (await this.#run(TAKE, [sessionId, String(after)])) as [number, string[]];
-    return items.flatMap((json, i) =>
-      json === FORGOTTEN ? [] : { n: first + i, item: JSON.parse(json) as InboxItem },
-    );
+    const ask = async (): Promise<readonly Posted[]> => {
+      const [first, items] = (await this.#run(TAKE, [sessionId, String(after)])) as [number, string[]];
+      return itemsIn(first, items);
+    };
+    const found = await this.#found.look(sessionId, ask);
+    // Only the server can forget.
+    return found.some(({ n }) => n <= after) ? ask() : found;
   }
 
   async close(): Promise<void> {
@@ -224,6 +239,17 @@ class RedisStore implements Store {
 }
 
 const HASHES = new Map<string, string>();
+
+interface Posted {
+  readonly n: number;
+  readonly item: InboxItem;
+}
+
+function itemsIn(first: number, items: readonly string[]): Posted[] {
+  return items.flatMap((json, i) =>
+    json === FORGOTTEN ? [] : { n: first + i, item: JSON.parse(json) as InboxItem },
+  );
+}
 
 /** A value that may be absent, as an argument: '' or '=value'. */
 function optional(value: string | undefined): string {

@@ -11,15 +11,21 @@ local base, id = KEYS[1], ARGV[1]
 local journal, info, inbox = base .. 'j:' .. id, base .. 's:' .. id, base .. 'i:' .. id
 `;
 
+/** Number of the first item in the inbox, and the items. */
+const ITEMS = `
+local items = redis.call('LRANGE', inbox, 0, -1)
+local first = tonumber(redis.call('HGET', info, 'posted') or 0) - #items + 1
+`;
+
 /**
  * `id, expectedSeq, createdAt, updatedAt, started, tenant?, source of a fork?, parent?, seq of a snapshot or '', its
- * state, entries…` → the head before it. The caller compares that with what it expected. The journal is written last:
- * if anything before it fails, the session is as long as it was. Only the snapshot comes after it, because it may be
- * lost but must never be of entries that don't exist.
+ * state, entries…` → the head before it, the number of the first inbox item, and the items. The caller compares the head
+ * with what it expected. The journal is written last: if anything before it fails, the session is as long as it was.
+ * Only the snapshot comes after it, because it may be lost but must never be of entries that don't exist.
  */
 export const APPEND = `${NAMES}
 local head = redis.call('LLEN', journal)
-if head ~= tonumber(ARGV[2]) then return head end
+if head ~= tonumber(ARGV[2]) then return { head, 0, {} } end
 if head == 0 then
   redis.call('HSET', info, 'created', ARGV[3])
   if ARGV[8] ~= '' then redis.call('SADD', base .. 'c:' .. string.sub(ARGV[8], 2), id) end
@@ -41,21 +47,23 @@ end
 if ARGV[9] ~= '' and tonumber(ARGV[9]) <= head + #ARGV - 10 then
   redis.pcall('HSET', info, 'snapshot', ARGV[9], 'state', ARGV[10])
 end
-return head`;
+${ITEMS}
+return { head, first, items }`;
 
 /** `id, fromSeq` → the entries. */
 export const READ = `${NAMES}
 return redis.call('LRANGE', journal, ARGV[2] - 1, -1)`;
 
 /**
- * `id` → seq of the newest snapshot or 0, its state, and the entries after it. A snapshot ahead of the entries is
- * ignored.
+ * `id` → seq of the newest snapshot or 0, its state, the entries after it, the number of the first inbox item, and the
+ * items. A snapshot ahead of the entries is ignored.
  */
 export const TAIL = `${NAMES}
 local known = redis.call('HMGET', info, 'snapshot', 'state')
 local seq = tonumber(known[1] or 0)
 if seq > redis.call('LLEN', journal) then seq = 0 end
-return { seq, known[2] or '', redis.call('LRANGE', journal, seq, -1) }`;
+${ITEMS}
+return { seq, known[2] or '', redis.call('LRANGE', journal, seq, -1), first, items }`;
 
 /** `id` → the head. */
 export const HEAD = `${NAMES}
@@ -104,13 +112,11 @@ return redis.call('HINCRBY', info, 'posted', 1)`;
 
 /** `id, after` → number of the first item that is left, and the items. */
 export const TAKE = `${NAMES}
-local first = tonumber(redis.call('HGET', info, 'posted') or 0) - redis.call('LLEN', inbox) + 1
+local oldest = tonumber(redis.call('HGET', info, 'posted') or 0) - redis.call('LLEN', inbox) + 1
 local after = tonumber(ARGV[2])
-if after >= first then
-  redis.call('LTRIM', inbox, after - first + 1, -1)
-  first = tonumber(redis.call('HGET', info, 'posted') or 0) - redis.call('LLEN', inbox) + 1
-end
-return { first, redis.call('LRANGE', inbox, 0, -1) }`;
+if after >= oldest then redis.call('LTRIM', inbox, after - oldest + 1, -1) end
+${ITEMS}
+return { first, items }`;
 
 /** Stands in the list for an item that was taken before one in front of it. */
 export const FORGOTTEN = '0';

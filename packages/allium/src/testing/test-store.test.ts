@@ -13,6 +13,7 @@ import { mailCopyingForkStore, recountingForkStore } from './broken/stores/fork-
 import { dependentForkStore } from './broken/stores/fork-isolation.js';
 import { eagerStore, zeroBasedStore } from './broken/stores/gapless-seq.js';
 import { carelessStore } from './broken/stores/ignores-expected-seq.js';
+import { rememberingInboxStore } from './broken/stores/inbox-current.js';
 import { destructiveInboxStore } from './broken/stores/inbox-cursor.js';
 import { strictInboxStore } from './broken/stores/inbox-early.js';
 import { stackInboxStore } from './broken/stores/inbox-order.js';
@@ -74,6 +75,7 @@ const BROKEN: Record<
   delete: [{ open: mailKeepingStore }],
   'inbox-order': [{ open: stackInboxStore }],
   'inbox-cursor': [{ open: destructiveInboxStore }],
+  'inbox-current': [{ open: rememberingInboxStore }],
   'inbox-taken': [{ open: hoardingInboxStore }],
   'inbox-early': [{ open: strictInboxStore }],
   tail: [{ open: overlappingTailStore }, { open: snapshotKeepingStore }],

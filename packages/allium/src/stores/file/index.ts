@@ -17,9 +17,11 @@ import { checkKeys, invalidOption } from '../../kit/index.js';
 import {
   checkFork,
   checkStorable,
+  endMoment,
   isBelow,
   listPage,
   makeFolder,
+  moment,
   pathError,
   type SyncStore,
   takenBy,
@@ -67,6 +69,7 @@ export function fileStore(options: FileStoreOptions): SyncStore {
 /** At most this many files are open at once, and this many closed ones are remembered. */
 const MAX_OPEN = 512;
 const MAX_KNOWN = 20_000;
+const NOTHING: readonly never[] = Object.freeze([]);
 
 interface KnownInfo {
   readonly version: string;
@@ -117,6 +120,7 @@ class FileStore implements SyncStore {
     if (!there) return this.append(sessionId, expectedSeq, entries, snapshot);
     const taken = takenBy(entries);
     if (taken) this.#wipe(file, (n) => n <= taken.cursor && !taken.waits.includes(n));
+    file.readAt = moment();
     return expectedSeq + entries.length;
   }
 
@@ -176,6 +180,7 @@ class FileStore implements SyncStore {
     for (const child of this.#below(sessionId)) this.#remove(child);
     this.#remove(sessionId);
     if (this.#fsync !== 'never') syncDirectory(this.#dir);
+    endMoment();
   }
 
   #remove(sessionId: string): void {
@@ -215,10 +220,13 @@ class FileStore implements SyncStore {
     file.append(postLine(item), false);
     if (this.#fsync !== 'never') file.sync();
     file.refresh();
+    endMoment();
   }
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
-    const file = this.#current(sessionId);
+    const known = this.#files.get(sessionId);
+    // An append has just read everything.
+    const file = known?.readAt === moment() ? known : this.#current(sessionId);
     if (file === undefined) return [];
     const oldest = file.state.items[0];
     if (oldest !== undefined && oldest.n <= after) {
@@ -227,7 +235,7 @@ class FileStore implements SyncStore {
     }
     // Also items that somebody took without getting to overwrite them.
     if (file.state.places.size > file.state.items.length) this.#wipe(file, (n) => n <= after);
-    return file.state.items.slice();
+    return file.state.items.length === 0 ? NOTHING : file.state.items.slice();
   }
 
   #wipe(file: SessionFile, isTaken: (n: number) => boolean): void {

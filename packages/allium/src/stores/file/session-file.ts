@@ -15,6 +15,8 @@ import {
 
 export class SessionFile {
   state = new JournalState();
+  /** The moment of the last append: nobody has written anything since. */
+  readAt = -1;
   /** How many bytes are in `state`. Up to `#end` there may be the beginning of a line that was cut short. */
   #size = 0;
   #end = 0;

@@ -37,4 +37,5 @@ export {
   type SyncStore,
   takenBy,
 } from '../../kit/stores.js';
+export { endMoment, Looks, moment } from './moments.js';
 export { type PruneOptions, prunable, pruneSession } from './prune.js';

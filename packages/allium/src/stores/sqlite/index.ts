@@ -14,11 +14,13 @@ import { checkKeys, invalidOption } from '../../kit/index.js';
 import {
   checkFork,
   checkStorable,
+  endMoment,
   firstRun,
   idsBelow,
   isBelow,
   listCursor,
   listQuery,
+  moment,
   parseEntries,
   type SyncStore,
   takenBy,
@@ -82,6 +84,10 @@ interface Known {
   last: number;
   /** Has a run started, which decides the tenant? */
   started: boolean;
+  /** Its inbox was empty at the last look. */
+  quiet: boolean;
+  /** The moment of the last append that found the inbox empty. */
+  emptyAt: number;
 }
 
 const MAX_KNOWN = 20_000;
@@ -94,6 +100,7 @@ class SqliteStore implements SyncStore {
   readonly #statements = new Map<string, SqliteStatement>();
   readonly #known = new Map<string, Known>();
   readonly #insert: SqliteStatement;
+  readonly #insertIfEmpty: SqliteStatement;
   readonly #insertFirst: SqliteStatement;
   readonly #maybePosted: SqliteStatement;
 
@@ -107,9 +114,15 @@ class SqliteStore implements SyncStore {
     this.#scrub();
     // Inserts nothing if the place was taken meanwhile, or if the append before it was deleted with its session: then
     // the count is NULL, which the column refuses.
-    this.#insert = database.prepare(`
-      INSERT OR IGNORE INTO allium_appends VALUES (
-        (?1 << 32) | ?2, (SELECT ?3 FROM allium_appends WHERE id = (?1 << 32) | ?6), ?4, ?5)`);
+    const insert = (more: string): SqliteStatement =>
+      database.prepare(`
+        INSERT OR IGNORE INTO allium_appends VALUES (
+          (?1 << 32) | ?2, (SELECT ?3 FROM allium_appends WHERE id = (?1 << 32) | ?6${more}), ?4, ?5)`);
+    this.#insert = insert('');
+    // Also inserts nothing if the inbox has items. So if it inserts, the inbox is known to be empty.
+    this.#insertIfEmpty = insert(
+      ' AND NOT EXISTS (SELECT 1 FROM allium_inbox WHERE id > ?1 << 32 AND id < (?1 + 1) << 32)',
+    );
     this.#insertFirst = database.prepare('INSERT INTO allium_appends VALUES ((?1 << 32) | ?2, ?3, ?4, ?5)');
     // Finds nothing if nothing was posted, which is nearly always the case and costs the least. Keys are never
     // reused, so an existing one belongs to the same session.
@@ -135,13 +148,14 @@ class SqliteStore implements SyncStore {
     }
     const { changes } = this.#insertRow(known, entries);
     if (Number(changes) !== 1) {
-      // Another handle appended, or deleted the session and made it again: start over.
+      // Another handle appended, posted, or deleted the session and made it again: start over.
       this.#known.delete(sessionId);
       return this.#appendSlowly(sessionId, expectedSeq, entries);
     }
     known.last = expectedSeq + 1;
     known.head += entries.length;
-    this.#forgetTaken(known.key, entries);
+    if (known.quiet) known.emptyAt = moment();
+    else this.#forgetTaken(known.key, entries);
     return known.head;
   }
 
@@ -180,27 +194,29 @@ class SqliteStore implements SyncStore {
   #appendSlowly(sessionId: string, expectedSeq: number, entries: readonly NewEntry[]): number {
     checkStorable('sessionId', sessionId);
     const head = this.#transaction(() => {
-      const session = this.#session(sessionId);
+      const run = firstRun(entries);
+      if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
+      const first = { at: entries[0]?.at ?? null, started: run !== undefined, tenant: run?.tenant };
+      const made = expectedSeq === 0 && entries.length > 0 ? this.#make(sessionId, first) : undefined;
+      const session = made ?? this.#session(sessionId);
       if ((session?.head ?? 0) !== expectedSeq)
         throw sessionConflict(sessionId, expectedSeq, session?.head ?? 0);
       if (entries.length === 0) return expectedSeq;
-      const run = session?.started ? undefined : firstRun(entries);
-      if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
-      const current = session ?? this.#create(sessionId);
+      const current = session!;
       const { key } = current;
-      const started = current.started || run !== undefined;
-      if (expectedSeq === 0 || run)
+      const started = current.started || first.started;
+      if (!made && (expectedSeq === 0 || !current.started))
         this.#run(
           `UPDATE allium_sessions SET created_at = coalesce(created_at, ?2), started = ?3,
              tenant = coalesce(tenant, ?4) WHERE key = ?1`,
           key,
-          entries[0]!.at,
+          first.at,
           started ? 1 : 0,
-          run?.tenant ?? null,
+          current.started ? null : (first.tenant ?? null),
         );
       this.#insertRow(current, entries);
       const head = expectedSeq + entries.length;
-      this.#remember(sessionId, { key, head, last: expectedSeq + 1, started });
+      this.#remember(sessionId, { ...current, head, last: expectedSeq + 1, started });
       return head;
     });
     const known = this.#known.get(sessionId);
@@ -320,6 +336,7 @@ class SqliteStore implements SyncStore {
         if (id === sessionId || isBelow(id, sessionId)) this.#remove(key, id);
     });
     this.#scrub();
+    endMoment();
   }
 
   #remove(key: number, sessionId: string): void {
@@ -341,11 +358,16 @@ class SqliteStore implements SyncStore {
         json,
       );
     });
+    endMoment();
   }
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
     const known = this.#known.get(sessionId);
-    if (known !== undefined && !this.#maybePosted.get(known.key)) return NOTHING;
+    if (known?.emptyAt === moment()) return NOTHING;
+    if (known !== undefined && !this.#maybePosted.get(known.key)) {
+      known.quiet = true;
+      return NOTHING;
+    }
     const rows = this.#all<{ n: number; item: string; key: number }>(
       `SELECT i.id & ${LOWER} AS n, i.item, s.key FROM allium_sessions s
        JOIN allium_inbox i ON i.id > s.key << 32 AND i.id < (s.key + 1) << 32
@@ -381,22 +403,36 @@ class SqliteStore implements SyncStore {
     )[0];
     if (row === undefined) return undefined;
     const { key, last, count } = row;
-    return { key, head: last === null ? 0 : last + count! - 1, last: last ?? 0, started: row.started === 1 };
+    const head = last === null ? 0 : last + count! - 1;
+    return { key, head, last: last ?? 0, started: row.started === 1, quiet: false, emptyAt: -1 };
   }
 
+  /** A session that does not exist yet, or nothing. */
+  #make(
+    sessionId: string,
+    { at, started, tenant }: { at: number | null; started: boolean; tenant?: string | undefined },
+  ): Known | undefined {
+    const { changes } = this.#prepare(
+      'INSERT OR IGNORE INTO allium_sessions (id, created_at, started, tenant) VALUES (?, ?, ?, ?)',
+    ).run(sessionId, at, started ? 1 : 0, tenant ?? null);
+    if (Number(changes) !== 1) return undefined;
+    const [row] = this.#all<{ key: number }>('SELECT last_insert_rowid() AS key');
+    return { key: row!.key, head: 0, last: 0, started, quiet: false, emptyAt: -1 };
+  }
+
+  /** A session that has only an inbox, or nothing in it yet. */
   #create(sessionId: string): Known {
-    this.#run('INSERT INTO allium_sessions (id) VALUES (?)', sessionId);
-    const [row] = this.#all<{ key: number }>('SELECT key FROM allium_sessions WHERE id = ?', sessionId);
-    return { key: row!.key, head: 0, last: 0, started: false };
+    return this.#make(sessionId, { at: null, started: false })!;
   }
 
   #insertRow(
-    { key, head, last }: Known,
+    { key, head, last, quiet }: Known,
     entries: readonly NewEntry[],
   ): { readonly changes: number | bigint } {
     const [at, json] = [entries[entries.length - 1]!.at, JSON.stringify(entries)];
     if (head === 0) return this.#insertFirst.run(key, 1, entries.length, at, json);
-    return this.#insert.run(key, head + 1, entries.length, at, json, last);
+    const insert = quiet ? this.#insertIfEmpty : this.#insert;
+    return insert.run(key, head + 1, entries.length, at, json, last);
   }
 
   #entries(sessionId: string, key: number, fromSeq: number): Entry[] {

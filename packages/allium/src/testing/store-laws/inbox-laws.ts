@@ -88,6 +88,27 @@ export const INBOX_LAWS = [
     },
   },
   {
+    law: 'inbox-current',
+    async check({ open, prefix }) {
+      const store = await open();
+      for (let n = 1; n <= 8; n++) {
+        // What was found in the inbox along with an append does not hold for what is posted after it, or at the same time.
+        const appended = async (): Promise<unknown> => store.append(prefix, n - 1, [text(`${n}`)]);
+        const posted = async (): Promise<unknown> => store.post(prefix, cancel(`${n}`));
+        if (n % 2 === 0) await Promise.all([appended(), posted()]);
+        else {
+          await appended();
+          await posted();
+        }
+        equal(
+          reasons(await store.take(prefix, 0)).includes(`${n}`),
+          true,
+          'whether the inbox has an item that was posted right after an append, or beside it,',
+        );
+      }
+    },
+  },
+  {
     law: 'inbox-early',
     async check({ open, prefix }) {
       const store = await open();
