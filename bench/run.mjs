@@ -8,7 +8,7 @@ import { installPeers, isAlliumBuilt } from './lib/setup.mjs';
 
 const SCENARIOS = [
   ...['turns', 'layers', 'deltas', 'concurrent', 'tools', 'import', 'slow-consumer', 'observer', 'trace'],
-  ...['stores', 'box', 'adapter', 'context', 'http', 'mcp', 'cli'],
+  ...['stores', 'many-sessions', 'box', 'adapter', 'context', 'http', 'mcp', 'cli'],
 ];
 
 const FULL = {

@@ -51,11 +51,11 @@ export function resultTable({ results, unit, variant = 'case', baseline }) {
 }
 
 export function checkTable(checks) {
-  const lines = checks.map(({ target, figure: measured, limit, unit, verdict, unsure }) => [
+  const lines = checks.map(({ target, figure: measured, limit, unit, verdict, unsure, atLeast }) => [
     target,
     measured ? `${figure(measured.median)} ${unit}` : '–',
     measured ? `${figure(measured.low)} – ${figure(measured.high)}` : '–',
-    limit === undefined ? '' : `≤ ${limit} ${unit}`,
+    limit === undefined ? '' : `${atLeast ? '≥' : '≤'} ${limit} ${unit}`,
     unsure ? `~ ${verdict}` : verdict,
   ]);
   return table(['target', 'measured', 'spread', 'limit', 'verdict'], lines);

@@ -26,10 +26,14 @@ export class Breather {
   due(): Promise<void> | undefined {
     if (++this.looks % FAIR_LOOKS !== 0) return undefined;
     const now = monotonic(systemClock);
-    if (this.since === 0) this.since = now;
-    if (now - this.since <= FAIR_MS) return undefined;
-    this.since = 0;
-    return new Promise(soon);
+    if (this.since === 0) {
+      this.since = now;
+      // The run has waited for something else, so they have had their turn.
+      soon(() => {
+        this.since = 0;
+      });
+    }
+    return now - this.since <= FAIR_MS ? undefined : new Promise(soon);
   }
 }
 
