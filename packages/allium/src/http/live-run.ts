@@ -5,7 +5,7 @@
  */
 import type { AgentEvent, Entry, Store } from '../index.js';
 import { isThenable } from '../kit/index.js';
-import { type Cursor, factId, liveId, waitingId } from './cursor.js';
+import { type Cursor, liveId, waitingId } from './cursor.js';
 import type { ClientDelta, ClientEvent, SentEvent } from './events.js';
 import { nextTurn } from './next-turn.js';
 import { type Projection, questionOf } from './projection.js';
@@ -113,17 +113,13 @@ export class LiveRun {
 
   private async pump(events: LiveSource['events'], first: AgentEvent | undefined): Promise<void> {
     try {
-      if (first) {
-        const wait = this.take(first);
-        if (wait) await wait;
-        // The response to the first event goes out before more are sent.
-        await new Promise<void>(nextTurn);
-      }
-      let burst = 0;
-      for (let step = await events.next(); !step.done; step = await events.next()) {
+      // The first bytes of a run go out before more is sent. A mirror begins with what a message has so far, all at once.
+      let sent = this.isMirror ? 1 : 0;
+      let step = first ? { done: false as const, value: first } : await events.next();
+      for (; !step.done; step = await events.next()) {
         const wait = this.take(step.value);
         if (wait) await wait;
-        if (++burst % BURST === 0) await new Promise<void>(nextTurn);
+        if (this.log.length > 0 && sent++ % BURST === 0) await new Promise<void>(nextTurn);
       }
     } catch {
       // How it failed was sent with `agent_end`; the caller gets the error from the result.
@@ -139,7 +135,8 @@ export class LiveRun {
     switch (event.type) {
       case 'agent_start':
         if (event.resumed) break;
-        if (this.isNew) return this.begin(event.runId);
+        // There is nothing to read yet. It is sent when the journal has it: from then on every process finds the session.
+        if (this.isNew) return undefined;
         return this.facts((entry) => entry.type === 'run_start');
       case 'message_end': {
         if (event.discarded) break;
@@ -161,14 +158,6 @@ export class LiveRun {
     const told = this.projection.live(event);
     if (told) this.tell(told);
     return undefined;
-  }
-
-  /** A new session begins with the start of its run, so the store need not be asked before the first byte. */
-  private begin(runId: string): undefined {
-    this.seq = 1;
-    this.readSeq = 1;
-    this.keep(factId(1, 0), { type: 'agent_start', runId });
-    this.wake();
   }
 
   private async end(event: AgentEvent & { type: 'agent_end' }): Promise<void> {

@@ -15,6 +15,7 @@ import { memoryStore } from 'allium/stores/memory';
 import { chunks, failWith, hang, type ScriptStep, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { storeWith } from '../../../../test/run-checks.js';
 
 const pay = tool({
   name: 'pay',
@@ -125,6 +126,33 @@ describe('runs', () => {
     const { json } = setup({ script: ['Hi.'], agent: { middleware: [watching], name: 'clerk' } });
     await json('POST', '/sessions', { input: 'Hi' });
     expect(seen).toEqual(['acme', { user: 'acme-user', agent: 'clerk' }]);
+  });
+
+  it('tell nothing before the store has the session: whoever got an event can go on in any process', async () => {
+    let written = (): void => {};
+    const writing = new Promise<void>((resolve) => {
+      written = resolve;
+    });
+    const inner = memoryStore();
+    const store = storeWith(inner, {
+      append: async (...entries) => {
+        await writing;
+        return inner.append(...entries);
+      },
+    });
+    const { client } = setup({ script: ['Hi.'], store });
+    const told: SentEvent[] = [];
+    const run = client.run('Hi');
+    const reading = (async () => {
+      for await (const one of run) told.push(one);
+    })();
+    await run.sessionId;
+    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+    expect(told).toEqual([]);
+    written();
+    await reading;
+    expect(told[0]).toMatchObject({ id: '1.0', event: { type: 'agent_start' } });
+    expect(viewOf(told)).toMatchObject({ status: 'done' });
   });
 
   it('stream events, and the client reads them', async () => {
