@@ -108,6 +108,8 @@ export function createApp(options: AppOptions): App {
         stop();
         wake();
       });
+      // What a page loads when it hears this is not older than what it is told.
+      await live.ready;
       await stream.writeSSE({ event: 'hello', data: '{}' });
       while (!stream.aborted && !stream.closed) {
         const rows = queue.shift();

@@ -16,13 +16,20 @@ export class Live {
   readonly #listeners = new Set<Listener>();
   readonly #seen = new Map<string, number>();
   #looked = false;
+  /** Settles after the first check. Every change from then on is told. */
+  readonly ready: Promise<void>;
+  #isReady = (): void => {};
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(
     private readonly sources: Sources,
     private readonly summaries: Summaries,
-  ) {}
+  ) {
+    this.ready = new Promise((resolve) => {
+      this.#isReady = resolve;
+    });
+  }
 
   /** Calls with runs that are new or have changed. The returned function ends it. */
   watch(listener: Listener): () => void {
@@ -35,6 +42,7 @@ export class Live {
     this.#closed = true;
     clearTimeout(this.#timer);
     this.#listeners.clear();
+    this.#isReady();
   }
 
   #schedule(ms: number): void {
@@ -51,6 +59,7 @@ export class Live {
     const began = performance.now();
     // A store that is away for a moment is asked again; the lists say what is wrong with it.
     const rows = await this.#changed().catch(() => []);
+    this.#isReady();
     if (rows.length > 0) for (const listener of this.#listeners) listener(rows);
     this.#schedule(Math.max(EVERY_MS, (performance.now() - began) * 10));
   }

@@ -211,8 +211,6 @@ describe('runs', () => {
       while (!heard.includes(wanted)) heard += (await reader.read()).value ?? '';
     };
     await until('event: hello');
-    // The first look takes in what is there; what comes later is told.
-    await new Promise((resolve) => setTimeout(resolve, 200));
     await agent(text('ok')).session('later').run('What now?');
     await until('What now?');
     expect(heard).toContain('"sessionId":"later"');
