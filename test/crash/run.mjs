@@ -156,15 +156,16 @@ async function on(/** @type {Site} */ site, /** @type {number} */ place) {
   // Up to four in a row on the same session. A little longer than a session takes, so that its end is met as well.
   const random1 = () => /** @type {Kill} */ ({ type: 'random', afterMs: random() * (end - begin) * 1.2 });
   let open = wanted.test('random') ? Math.ceil(randomKills / stores.length) : 0;
+  // A process that ends by itself each time is never killed: that is reported, and no reason to go on for ever.
+  let inVain = 0;
   for (let job = 0; job < jobs; job++) {
     work.push(async () => {
-      // A process that ends by itself each time is never killed: that is reported, and no reason to go on for ever.
-      for (let missed = 0; open > 0 && missed < 20; ) {
+      while (open > 0 && inVain < 20) {
         const some = Math.min(open, 1 + Math.floor(random() * 4));
         open -= some;
         const hits = await tried(Array.from({ length: some }, random1));
         open += some - hits.length;
-        missed = hits.length === 0 ? missed + 1 : 0;
+        inVain = hits.length === 0 ? inVain + 1 : 0;
       }
     });
   }

@@ -548,7 +548,9 @@ describe('a table that somebody has locked', () => {
     await expect(ended).rejects.toMatchObject({ code: 'ABORTED' });
     await unlocked;
     // What waited for the lock is written now.
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    const busy = `SELECT count(*)::int AS n FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid() AND state <> 'idle'`;
+    await expect.poll(async () => (await locker.query(busy)).rows).toEqual([{ n: 0 }]);
     const entries = await store.read(id, 1);
     const answered = entries.flatMap((entry) =>
       entry.type === 'tool_finished' ? [entry.message.toolCallId] : [],
