@@ -10,8 +10,10 @@ export class Sinks {
   readonly got = new Map<string, unknown[]>();
   /** How often the run went the way its mode is called: answers of a cache or a recording, second attempts, resumes. */
   happened = 0;
+  #marked: string[] | undefined;
 
   add(sink: string, value: unknown): void {
+    this.#marked = undefined;
     const list = this.got.get(sink);
     if (list) list.push(value);
     else this.got.set(sink, [value]);
@@ -19,8 +21,20 @@ export class Sinks {
 
   /** The sinks that have a part of the secret. */
   marked(): string[] {
-    return [...this.got].filter(([, values]) => MARK.test(textOfAll(values))).map(([sink]) => sink);
+    this.#marked ??= [...this.got].filter(([, values]) => isMarked(values)).map(([sink]) => sink);
+    return this.#marked;
   }
+}
+
+/** Whether `textOfAll` would have the mark in it. What several values share is looked at once: histories share all their messages. */
+function isMarked(value: unknown, seen = new Set<unknown>()): boolean {
+  if (typeof value === 'string') return MARK.test(value);
+  if (typeof value !== 'object' || value === null || seen.has(value)) return false;
+  seen.add(value);
+  const held = readable('toJSON' in value && typeof value.toJSON === 'function' ? value.toJSON() : value);
+  if (typeof held !== 'object' || held === null) return isMarked(held, seen);
+  if (Array.isArray(held)) return held.some((one) => isMarked(one, seen));
+  return Object.entries(held).some(([key, one]) => MARK.test(key) || isMarked(one, seen));
 }
 
 /** All text, that of errors and maps too. */
@@ -28,15 +42,20 @@ export function textOfAll(value: unknown): string {
   const seen = new Set<unknown>();
   return JSON.stringify(value, (_, held) => {
     if (typeof held === 'bigint') return String(held);
-    if (typeof held !== 'object' || held === null) return held;
     if (held instanceof Error) {
       if (seen.has(held)) return 'seen';
       seen.add(held);
-      // The caller gets the original as the cause, whatever it says; nobody else does.
-      return { ...held, cause: undefined, name: held.name, message: held.message, stack: held.stack };
     }
-    return held instanceof Map ? [...held] : held;
+    return readable(held);
   });
+}
+
+/** Errors and maps have their text where JSON does not look. */
+function readable(held: unknown): unknown {
+  if (held instanceof Map) return [...held];
+  if (!(held instanceof Error)) return held;
+  // The caller gets the original as the cause, whatever it says; nobody else does.
+  return { ...held, cause: undefined, name: held.name, message: held.message, stack: held.stack };
 }
 
 /** Deltas as a reader puts them together: a secret in two halves is one. */
