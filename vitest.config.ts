@@ -26,7 +26,8 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**', '**/fixtures/**'],
     globalSetup: 'test/run-setup.ts',
     pool: 'forks',
-    maxWorkers: 2,
+    // One more than CI has cores: tests of processes, servers and terminals wait most of their time.
+    maxWorkers: 3,
     // Files of a worker share their modules: loading the sources anew for each file took longer than its tests. A test
     // that changes something global puts it back.
     isolate: false,
@@ -35,6 +36,7 @@ export default defineConfig({
     // Only for what hangs: no test is about time, and on a busy machine a build or a real server takes its own.
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    expect: { poll: { timeout: 120_000 } },
     sequence: { sequencer: LongestFirst },
     reporters: ['default', new TallyReporter()],
   },

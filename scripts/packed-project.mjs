@@ -63,8 +63,9 @@ const FOLDERS = new Map([
  *   packages, as long as the run lasts.
  */
 export async function packedProject(also = []) {
-  const run = openRun();
+  // First, so that it does not lie in the folder of a run that ends in here.
   const project = emptyProject();
+  const run = openRun();
   try {
     const installed = await oncePerRun('packed', installEverything);
     const names = ['allium', ...also];

@@ -312,30 +312,35 @@ it('probabilities of tokens go with what was found beside them, in details too',
 });
 
 describe('what a hook returns', () => {
-  const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-  const slow: Middleware = {
+  /** Judges what it was given when somebody has tried to edit it meanwhile. */
+  const slow = (tried: Promise<void>): Middleware => ({
     name: 'slow',
     guard: {
       on: ['input', 'output', 'tool-result'],
       async judge({ text }) {
-        await wait(5);
+        if (text === 'fine') await tried;
         return text.includes('SECRET') ? { type: 'deny', reason: 'No.' } : undefined;
       },
     },
-  };
+  });
 
   it.each(['acceptMessage', 'afterModelResponse', 'afterToolCall'] as const)(
     'cannot be edited while guards judge it: %s',
     async (hook) => {
       const part = { type: 'text' as const, text: 'fine' };
+      let done = (): void => {};
+      const tried = new Promise<void>((resolve) => {
+        done = resolve;
+      });
       const edited = (): unknown => {
-        setTimeout(() => {
+        setImmediate(() => {
           try {
             part.text = 'SECRET';
           } catch {
             // It is frozen.
           }
-        }, 1);
+          done();
+        });
         if (hook === 'acceptMessage') return { role: 'user', content: [part] };
         if (hook === 'afterToolCall') return { content: [part] };
         return { response: { role: 'assistant', content: [part], stopReason: 'stop' } };
@@ -343,7 +348,7 @@ describe('what a hook returns', () => {
       const result = await new Agent({
         model: scriptedModel(hook === 'afterToolCall' ? [toolCalls({ name: 'x' }), 'ok'] : ['ok']),
         tools: [make('x', () => 'r')],
-        middleware: [{ name: 'edits', [hook]: edited }, slow],
+        middleware: [{ name: 'edits', [hook]: edited }, slow(tried)],
       }).run('go');
       expect(result.status).toBe('done');
       expect(JSON.stringify(result.messages)).not.toContain('SECRET');
