@@ -216,6 +216,27 @@ describe('runs', () => {
     expect(heard).toContain('"sessionId":"later"');
     await reader.cancel();
   });
+
+  it('says hello to a page after the first look at the store, or that look would hide a run from it', async () => {
+    const order: string[] = [];
+    let look = (): void => {};
+    const looking = new Promise<void>((resolve) => {
+      look = resolve;
+    });
+    const list: Store['list'] = async (options) => {
+      await looking;
+      return store.list(options);
+    };
+    await open({ store: { ...counted(store, []), list } });
+    const reader = (await ask('/api/live')).body!.pipeThrough(new TextDecoderStream()).getReader();
+    const greeted = reader.read().then(({ value }) => order.push(value!.split('\n')[0]!));
+    for (let turn = 0; turn < 5; turn++) await read('/api/info');
+    order.push('looks');
+    look();
+    await greeted;
+    expect(order).toEqual(['looks', 'event: hello']);
+    await reader.cancel();
+  });
 });
 
 describe('a run', () => {
