@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelPart } from '../kernel/messages/model.js';
-import { Assembler } from '../kernel/stream/assemble.js';
+import { ResponseAssembler } from '../kernel/stream/assemble.js';
 import { cleaning, withIds } from './clean.js';
 import { partsOfStored, refitted, storedParts } from './pieces.js';
 
@@ -74,7 +74,7 @@ describe('a stored stream', () => {
             }),
           ),
         ) as ModelPart[];
-        const assembler = new Assembler('test');
+        const assembler = new ResponseAssembler('test');
         const heard = stream.map((part) => ({ part, block: assembler.add(part) }));
         const stored = JSON.parse(JSON.stringify(storedParts(heard, assembler.content, clean)));
         expect([...partsOfStored(stored, withIds(ids))]).toEqual(stream);
@@ -83,7 +83,7 @@ describe('a stored stream', () => {
   });
 
   it('has ids of the run it is played in, in one piece each', () => {
-    const assembler = new Assembler('test');
+    const assembler = new ResponseAssembler('test');
     const stream: ModelPart[] = ['in r_0123', '456789abcdef', ' now'].map((piece) => ({
       type: 'text',
       text: piece,

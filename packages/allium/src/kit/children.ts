@@ -4,7 +4,7 @@ export {
   type ChildOutcome,
   childFailure,
   childResult,
-  forward as forwardChildEvent,
+  forwardChildEvent,
 } from '../kernel/agent/child-result.js';
 export { type ChildRun, runChild } from '../kernel/agent/child-run.js';
-export { agentTags as childToolTags } from '../kernel/agent/child-tags.js';
+export { childToolTags } from '../kernel/agent/child-tags.js';

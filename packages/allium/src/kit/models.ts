@@ -1,12 +1,12 @@
 /** Models: streams and responses, tokens, prices, and counting what a whole run uses. */
-export { meter as meterUsage } from '../kernel/context/usage-meters.js';
+export { meterUsage } from '../kernel/context/usage-meters.js';
 export { toMessages } from '../kernel/messages/message-input.js';
 export { checkPrice, costOf, priceReader } from '../kernel/messages/prices.js';
 export { systemBlocksOf } from '../kernel/messages/system-blocks.js';
-export { inputTokens as estimateInputTokens } from '../kernel/model/estimates.js';
+export { estimateInputTokens } from '../kernel/model/estimates.js';
 export type { Hold as MeterHold, Meter, Spent as MeteredUsage } from '../kernel/protocol/meter.js';
 export {
-  Assembler as ResponseAssembler,
   partialUsage,
-  partsOf as responseParts,
+  ResponseAssembler,
+  responseParts,
 } from '../kernel/stream/assemble.js';

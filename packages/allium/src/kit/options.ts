@@ -1,6 +1,6 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
 
-import { isPlain } from '../kernel/lib/frozen-json.js';
+import { isPlainObject } from '../kernel/lib/frozen-json.js';
 import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
 import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
 import { flatten } from '../kernel/plan/compose.js';
@@ -8,8 +8,8 @@ import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.j
 import { foreignOptions } from './foreign-options.js';
 
 export {
+  closestName,
   invalidOption,
-  nearest as closestName,
   shown as describeValue,
 } from '../kernel/lib/errors.js';
 /** Kinds of values, for the fields of options. */
@@ -74,7 +74,7 @@ const SECRET = Symbol('secret');
 function isData(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return typeof value !== 'function';
   if (Array.isArray(value)) return value.every(isData);
-  return isPlain(value) && Object.values(value).every(isData);
+  return isPlainObject(value) && Object.values(value).every(isData);
 }
 
 /**

@@ -5,7 +5,7 @@
 
 import { growsOnly } from '../kernel/journal/history.js';
 import { invalidOption } from '../kernel/lib/errors.js';
-import { canonical, Hash } from '../kernel/lib/hash.js';
+import { canonicalJson, Hash } from '../kernel/lib/hash.js';
 import {
   isFrozenMessage,
   type Message,
@@ -57,7 +57,7 @@ const settingsTexts = new WeakMap<object, string>();
 function settingsText(settings: ModelSettings): string {
   const known = settingsTexts.get(settings);
   if (known !== undefined) return known;
-  const text = canonical(settings);
+  const text = canonicalJson(settings);
   const isFixed = Object.isFrozen(settings) && Object.values(settings).every((one) => one !== Object(one));
   if (isFixed) settingsTexts.set(settings, text);
   return text;
@@ -116,14 +116,14 @@ function hashOf(message: Message): Hash {
 
 /** The part of the metadata that models are sent. Other notes are not part of the question. */
 function addProvider(hash: Hash, metadata: Metadata | undefined): void {
-  if (metadata?.provider !== undefined) hash.text('\nprovider ').text(canonical(metadata.provider));
+  if (metadata?.provider !== undefined) hash.text('\nprovider ').text(canonicalJson(metadata.provider));
 }
 
 /** Each part begins a line and says how long its texts are, so that no two messages read the same. */
 function addPart(hash: Hash, part: Message['content'][number]): void {
   if (part.type === 'text' && isBare(part))
     hash.text('\ntext ').number(part.text.length).text(' ').text(part.text);
-  else if (part.type !== 'tool-call') hash.text('\njson ').text(canonical(part));
+  else if (part.type !== 'tool-call') hash.text('\njson ').text(canonicalJson(part));
   else addCall(hash, part);
 }
 
@@ -137,7 +137,7 @@ function addCall(hash: Hash, part: ToolCall): void {
       .text(' ')
       .text(part.name)
       .text(part.arguments);
-  else hash.text('\ncall ').text(canonical([part.name, part.arguments]));
+  else hash.text('\ncall ').text(canonicalJson([part.name, part.arguments]));
   addProvider(hash, part.metadata);
 }
 
@@ -168,7 +168,7 @@ function offer(tools: NonNullable<KeyedRequest['tools']>, systemPrompt: string):
     return found;
   }
   const specs = tools.map((tool) => ('execute' in tool ? toolSpec(tool) : tool));
-  found = { specs: new Hash().text(canonical(specs)), text: systemPrompt, prompt };
+  found = { specs: new Hash().text(canonicalJson(specs)), text: systemPrompt, prompt };
   if (Object.isFrozen(tools)) offers.set(tools, found);
   return found;
 }

@@ -11,7 +11,7 @@ import { withheldMessages, withheldText } from '../kernel/guards/guard-model-cal
 import { judgeTexts, safeErrorMessage } from '../kernel/guards/guards.js';
 import { type Asker, askersOf } from '../kernel/journal/merged-questions.js';
 import { messageOf } from '../kernel/lib/errors.js';
-import { asJson, textsIn } from '../kernel/lib/json-texts.js';
+import { textsIn, toStoredJson } from '../kernel/lib/json-texts.js';
 import type { Message, ModelResponse } from '../kernel/messages/messages.js';
 import { errorResult } from '../kernel/messages/tool-result.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
@@ -19,7 +19,7 @@ import type { Context, ModelContext, ToolContext } from '../kernel/protocol/cont
 import type { Request } from '../kernel/protocol/store.js';
 
 export type { CallVerdict } from '../kernel/context/run-port.js';
-export { hasVerdict as hasCallVerdict, remember as rememberVerdict } from '../kernel/guards/call-verdicts.js';
+export { hasCallVerdict, rememberVerdict } from '../kernel/guards/call-verdicts.js';
 
 /**
  * The messages of a request as guards let the model see them; of a guard's own request, only hashes. Each message is judged once per run, however often you ask.
@@ -84,7 +84,7 @@ export async function verdictsOf(
 }
 
 function storedAsk({ request: { onRequest: _, ...request }, by }: Asker): StoredAsk {
-  return { request: { ...request, details: asJson(request.details) }, by };
+  return { request: { ...request, details: toStoredJson(request.details) }, by };
 }
 
 /** Do guards judge what tools show, return or throw before the model reads it? */

@@ -2,11 +2,11 @@
 import { internal } from '../kernel/context/context.js';
 import type { ToolContext } from '../kernel/protocol/contexts.js';
 
-export { isDoubtful as mayHaveRun } from '../kernel/calls/unanswered.js';
+export { mayHaveRun } from '../kernel/calls/unanswered.js';
 export { type Field as InputField, objectInput } from '../kernel/messages/object-input.js';
 export { describeIssues, isStandardSchema, jsonSchemaOf } from '../kernel/messages/standard-schema.js';
 export { errorResult, isContentList as isToolContent } from '../kernel/messages/tool-result.js';
-export { specsOf as toolSpecs } from '../kernel/plan/compose.js';
+export { toolSpecs } from '../kernel/plan/compose.js';
 export { isTool } from '../kernel/protocol/tool.js';
 export { nextWithProgress, nextWithTool, type ToolProgress } from './tool-layers.js';
 

@@ -1,7 +1,7 @@
 /**
  * Checks options against the schema that a plugin declares: any Standard Schema, or the plain part of JSON Schema.
  */
-import { invalidOption, nearest, shown } from '../kernel/lib/errors.js';
+import { closestName, invalidOption, shown } from '../kernel/lib/errors.js';
 import {
   FOREIGN_AGENT,
   FOREIGN_LIMITS,
@@ -97,7 +97,7 @@ function memberIssues(schema: JsonSchema, value: Record<string, unknown>, path: 
 function unknown(path: Path, known: readonly string[]): OptionIssue {
   const name = String(path.at(-1));
   const here = foreignName(foreignTo(path, known), name);
-  const near = nearest(name, known);
+  const near = closestName(name, known);
   const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
   const message = `Unknown option \`${written(path)}\`.${hint} It takes: ${known.join(', ') || 'nothing'}.`;
   return { path, message };

@@ -1,5 +1,5 @@
 /** Things by name: registered ones, those of this package, and the error for unknown names. */
-import { AlliumError, invalidOption, nearest, shown } from '../kernel/lib/errors.js';
+import { AlliumError, closestName, invalidOption, shown } from '../kernel/lib/errors.js';
 import { isStandardSchema } from '../kernel/messages/standard-schema.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
 import { checkOptionsSchema, checkSchema, type OptionsSchema } from './options-schema.js';
@@ -138,7 +138,7 @@ export class Registry<T> {
   /** `others`: more names that could be used, such as those of installed plugins. */
   unknown(name: string, others: readonly string[] = []): AlliumError {
     const known = [...new Set([...this.list().map((entry) => entry.name), ...others])].sort();
-    const near = typeof name === 'string' ? nearest(name, known) : undefined;
+    const near = typeof name === 'string' ? closestName(name, known) : undefined;
     const there =
       known.length > 0
         ? `There ${known.length > 1 ? 'are' : 'is'}: ${known.join(', ')}.`

@@ -8,9 +8,9 @@ import { objectInput } from '../messages/object-input.js';
 import type { StandardSchema } from '../messages/standard-schema.js';
 import { type Tool, type ToolOptions, tool } from '../protocol/tool.js';
 import type { Agent } from './agent.js';
-import { childResult, forward } from './child-result.js';
+import { childResult, forwardChildEvent } from './child-result.js';
 import { runChild } from './child-run.js';
-import { agentTags } from './child-tags.js';
+import { childToolTags } from './child-tags.js';
 
 export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   extends Pick<
@@ -52,14 +52,14 @@ export function agentTool<Input, Output>(
   const told = prompt ?? (input ? (args: Output) => JSON.stringify(args) : promptOf);
   return tool<Input, Output>({
     ...rest,
-    tags: [...tags, ...agentTags(inheritGuards)],
+    tags: [...tags, ...childToolTags(inheritGuards)],
     input: input ?? (PROMPT as unknown as StandardSchema<Input, Output>),
     // A repeated call continues where it was, so it is never in doubt.
     onInDoubt: 'retry',
     async execute(args, given) {
       const ctx = internal(given);
       const onEvent = ctx._run.watched
-        ? (event: Parameters<typeof forward>[1], id: string) => forward(ctx, event, id)
+        ? (event: Parameters<typeof forwardChildEvent>[1], id: string) => forwardChildEvent(ctx, event, id)
         : undefined;
       return childResult(await runChild(ctx, { agent, input: told(args), onEvent, inheritGuards }));
     },

@@ -57,12 +57,12 @@ const HOW = { stopped: 'did not finish', error: 'failed', aborted: 'was cancelle
  * Puts an event of a child into the parent's stream, as an update of the call. Deltas of messages are left out: the whole
  * message follows.
  */
-export function forward(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
+export function forwardChildEvent(ctx: ToolContext, event: AgentEvent, sessionId: string): Awaitable<void> {
   if (event.type === 'message_update' || event.type === 'message_reset') return;
   // Only those who watch the child get the error object; further out its message is enough.
   if (event.type === 'tool_execution_end' && event.error !== undefined) {
     const { error: _, ...told } = event;
-    return forward(ctx, told, sessionId);
+    return forwardChildEvent(ctx, told, sessionId);
   }
   const own = internal(ctx);
   return own._of._owner.update(own, event.type, { agentId: sessionId, event }, true);

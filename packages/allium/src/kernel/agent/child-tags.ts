@@ -3,6 +3,6 @@ export const RUNS_AGENTS = 'runs-agents';
 export const UNGUARDED_AGENTS = 'runs-unguarded-agents';
 
 /** The `tags` of a tool that runs agents, so that `explain()` recognises it. */
-export function agentTags(inheritGuards: boolean): readonly string[] {
+export function childToolTags(inheritGuards: boolean): readonly string[] {
   return [inheritGuards ? RUNS_AGENTS : UNGUARDED_AGENTS];
 }

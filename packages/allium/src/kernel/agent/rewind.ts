@@ -4,7 +4,7 @@ import { endRun } from '../calls/end-children.js';
 import { post } from '../inbox/posting.js';
 import { type Allowed, listed } from '../journal/allowances.js';
 import { upgradeEntries } from '../journal/entry-upgrade.js';
-import { takeIn } from '../journal/read-session.js';
+import { applyEntry } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
 import { type Message, toolCallsOf } from '../messages/messages.js';
@@ -72,7 +72,7 @@ async function readAll(place: Place): Promise<{ state: SessionState; entries: re
   const { store, sessionId, tenant } = place;
   const entries = upgradeEntries(sessionId, await store.read(sessionId, 1));
   const state = new SessionState(sessionId);
-  for (const entry of entries) takeIn(state, entry);
+  for (const entry of entries) applyEntry(state, entry);
   return { state: state.checkTenant(tenant), entries };
 }
 
@@ -127,7 +127,7 @@ function pastAt(sessionId: string, entries: readonly Entry[], to: string | null)
     const there = idOf(past) === to;
     if (entry.type === 'run_end' || !there) start = undefined;
     if (entry.type === 'run_start') start = entry.seq;
-    takeIn(past, entry);
+    applyEntry(past, entry);
     if (!there || idOf(past) === to) continue;
     // A copy: later entries write to this map.
     found = { seq: Math.max(1, (start ?? entry.seq) - 1), cells: cells && new Map(cells) };

@@ -15,7 +15,7 @@ import {
 import { chunks, collect, type ScriptStep, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { canonical } from '../lib/hash.js';
+import { canonicalJson } from '../lib/hash.js';
 import { deepFreeze } from '../messages/messages.js';
 
 const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat(levels)}`;
@@ -190,7 +190,7 @@ describe('limits.argsDepth and limits.argsChars', () => {
 describe('what reads values', () => {
   it('does not care how deep they are', () => {
     const value = JSON.parse(deep(100_000));
-    expect(canonical(value)).toBe(deep(100_000));
+    expect(canonicalJson(value)).toBe(deep(100_000));
     expect(Object.isFrozen(deepFreeze(value).a.a.a)).toBe(true);
     const response = { ...assistantMessage([{ type: 'provider', kind: 'k', value }]), id: '1' };
     const model = { provider: 'p', id: 'm' };
@@ -200,7 +200,7 @@ describe('what reads values', () => {
   it('notices a cycle', () => {
     const cycle: Record<string, unknown> = {};
     cycle.a = { b: [cycle] };
-    expect(() => canonical(cycle)).toThrow('cycles');
+    expect(() => canonicalJson(cycle)).toThrow('cycles');
   });
 });
 

@@ -6,7 +6,7 @@ import { judgeArguments } from '../guards/call-verdicts.js';
 import { originalArguments } from '../guards/restore.js';
 import { AlliumError, isRecord, isThenable, messageOf, shown } from '../lib/errors.js';
 import { copyOf } from '../lib/frozen-json.js';
-import { callHash, canonical, hash } from '../lib/hash.js';
+import { canonicalJson, hash, toolCallKey } from '../lib/hash.js';
 import { untilAborted } from '../lib/scope.js';
 import { deepFreeze } from '../messages/messages.js';
 import { describeIssues, type SchemaIssue, type SchemaResult } from '../messages/standard-schema.js';
@@ -198,13 +198,13 @@ export function hashOf({ tool, toolCall, _input }: ToolContext): string {
   const { raw, args, assigned } = _input;
   const effective = assigned ? raw : JSON.parse(effectiveText(args));
   // Most schemas change nothing, and journals of earlier releases have only this hash.
-  const [given, made] = [canonical(raw), canonical(effective)];
-  return made === given ? callHash(name, raw) : hash(`${name}\n${given}\n${made}`);
+  const [given, made] = [canonicalJson(raw), canonicalJson(effective)];
+  return made === given ? toolCallKey(name, raw) : hash(`${name}\n${given}\n${made}`);
 }
 
 /** Is the tool called with the arguments exactly as they were written? */
 export function runsAsWritten({ _input: { raw, args } }: ToolContext): boolean {
-  return canonical(JSON.parse(effectiveText(args))) === canonical(raw);
+  return canonicalJson(JSON.parse(effectiveText(args))) === canonicalJson(raw);
 }
 
 /** The arguments the tool would be called with, as JSON text, after the guards of arguments. */

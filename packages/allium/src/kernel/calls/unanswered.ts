@@ -34,7 +34,7 @@ export function withoutResult(why: string, mayHaveRun: boolean): string {
 }
 
 /** Does this result say that its call may have run, and nobody knows what came of it? */
-export function isDoubtful(result: Pick<Message, 'content'>): boolean {
+export function mayHaveRun(result: Pick<Message, 'content'>): boolean {
   const text = textOf(result);
   return text.startsWith(IN_DOUBT) || text.startsWith(PERHAPS);
 }

@@ -17,7 +17,7 @@ import type { RunPort } from './run-port.js';
  * const used: MeteredUsage[] = [];
  * meterUsage(ctx, owner, { list: used });
  */
-export function meter(ctx: RunContext, owner: object, one: Meter): void {
+export function meterUsage(ctx: RunContext, owner: object, one: Meter): void {
   const { _run: run } = internal(ctx);
   run.meters = new Map(run.meters).set(owner, one);
 }

@@ -12,7 +12,7 @@ import type { AssistantContent, ModelResponse, TextContent, ToolCall } from '../
 import type { ModelPart } from '../messages/model.js';
 import type { AgentEvent, MessageDelta } from '../protocol/events.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Assembler } from '../stream/assemble.js';
+import type { ResponseAssembler } from '../stream/assemble.js';
 import type { LiveRun } from './live-run.js';
 import type { RunEvents } from './run-events.js';
 
@@ -36,7 +36,7 @@ export class LiveMessage {
   private mixed = false;
   private stream: LiveStream | undefined = undefined;
   /** Used instead of the stream if nobody watches and no guard judges: where it comes from, and its content. */
-  private source: Assembler | undefined = undefined;
+  private source: ResponseAssembler | undefined = undefined;
   private claimed: Content | undefined = undefined;
   /** A response that is shown whole. */
   private whole: Content | undefined = undefined;
@@ -77,7 +77,7 @@ export class LiveMessage {
   }
 
   /** An attempt begins; `source` grows with it. It streams live unless another one is under way. */
-  begin(ctx: ModelContext, source: Assembler): LiveStream | undefined {
+  begin(ctx: ModelContext, source: ResponseAssembler): LiveStream | undefined {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
     if (this.overlapping) return undefined;
@@ -94,7 +94,7 @@ export class LiveMessage {
   }
 
   /** An attempt failed, so what it showed is void. */
-  abandon(stream: LiveStream | undefined, source: Assembler): void {
+  abandon(stream: LiveStream | undefined, source: ResponseAssembler): void {
     if (stream ? this.isLive(stream) : this.source === source) this.reset();
   }
 
@@ -242,7 +242,7 @@ export class LiveStream {
   constructor(
     private readonly live: LiveMessage,
     private readonly ctx: ModelContext,
-    private readonly source: Assembler,
+    private readonly source: ResponseAssembler,
   ) {
     const { guards, guardsResponses } = live.run.plan;
     this.holdsCalls = guards['tool-args'].length > 0;

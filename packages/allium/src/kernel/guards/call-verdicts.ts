@@ -50,7 +50,7 @@ export async function judgeArguments(
  * Remembers verdicts about a call whose arguments were cleaned, since guards wouldn't find anything in them again. A sink that
  * answers from a recording calls this before it answers.
  */
-export function remember(call: ToolCall, left: string, said: CallVerdict, ctx: PublicContext): void {
+export function rememberVerdict(call: ToolCall, left: string, said: CallVerdict, ctx: PublicContext): void {
   const { _call: seam } = internal(ctx);
   seam.judged ??= new Map();
   for (const key of [textKey({ ...call, arguments: left }), idKey(call, seam)])
@@ -74,7 +74,7 @@ function idKey(call: ToolCall, { attempts }: SeamCall): string {
  * Did guards refuse a call of this response, or ask about one? They wouldn't do so again after cleaning it, so such a response
  * must not be cached.
  */
-export function hasVerdict({ content }: ModelResponse, ctx: PublicContext): boolean {
+export function hasCallVerdict({ content }: ModelResponse, ctx: PublicContext): boolean {
   const { judged } = internal(ctx)._call;
   return (
     judged !== undefined && content.some((part) => part.type === 'tool-call' && judged.has(textKey(part)))

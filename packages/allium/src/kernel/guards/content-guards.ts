@@ -3,11 +3,11 @@
 import type { Context, ToolContext } from '../context/context.js';
 import { isJson } from '../lib/frozen-json.js';
 import {
-  asJson,
-  isSame,
+  isSameList,
   readArguments,
   type Text,
   textsOfValue,
+  toStoredJson,
   unescaped,
   withTexts,
 } from '../lib/json-texts.js';
@@ -73,7 +73,7 @@ function searchable(message: Message): Message {
   if (message.role === 'tool') {
     const { details, ...rest } = message;
     if (details === undefined || isJson(details)) return message;
-    const json = asJson(details);
+    const json = toStoredJson(details);
     return json === undefined ? rest : { ...rest, details: json };
   }
   if (message.role === 'user') return message;
@@ -83,7 +83,7 @@ function searchable(message: Message): Message {
     const { kept = part.arguments } = readArguments(part.arguments) ?? {};
     return kept === part.arguments ? part : { ...part, arguments: kept };
   });
-  return isSame(content, message.content) ? message : { ...message, content };
+  return isSameList(content, message.content) ? message : { ...message, content };
 }
 
 /** The message with its metadata searched: that may quote what guards remove, and is written and sent like the text. */
@@ -155,7 +155,12 @@ export function judgeUpdate(
 /** The details of a result without what guards found, as the JSON that would be stored: other values can't be searched. */
 function redactDetails(details: unknown, ctx: Context, quiet = false): { value: unknown; deny?: Refusal } {
   if (ctx.plan.guards['tool-result'].length === 0) return { value: details };
-  return redactValue('tool-result', asJson(details, quiet ? withPlainArguments : undefined), ctx, quiet);
+  return redactValue(
+    'tool-result',
+    toStoredJson(details, quiet ? withPlainArguments : undefined),
+    ctx,
+    quiet,
+  );
 }
 
 /** For calls in events of a sub-agent: searches their arguments unescaped. */
@@ -186,7 +191,7 @@ export function withContent<R extends ModelResponse>(
   const { metadata, ...rest } = response;
   if (metadata === undefined) return { ...response, content };
   const isNew = content !== response.content;
-  const given = asJson(metadata, (key, item) => {
+  const given = toStoredJson(metadata, (key, item) => {
     if (!isNew) return item;
     return rewritten && typeof item === 'string' ? undefined : withoutSpelling(key, item);
   });
@@ -207,7 +212,7 @@ export function withCleanMetadata<P extends Part>(
   guards = ctx.plan.guards[point],
 ): P {
   if (part.metadata === undefined || guards.length === 0) return part;
-  const given = asJson(part.metadata);
+  const given = toStoredJson(part.metadata);
   const { value, deny } = redactValue(point, given, ctx, true, guards);
   return given !== undefined && value === given && !deny ? part : (withoutMetadata(part) as P);
 }
@@ -221,7 +226,7 @@ function cleanParts<P extends Part>(
 ): readonly P[] {
   if (content.every(({ metadata }) => metadata === undefined)) return content;
   const clean = content.map((part) => withCleanMetadata(part, point, ctx, guards));
-  return isSame(clean, content) ? content : clean;
+  return isSameList(clean, content) ? content : clean;
 }
 
 /** A JSON value without what guards found in its texts; the same one if they found nothing. */
@@ -235,7 +240,7 @@ export function redactValue(
   const said = textsOfValue(given);
   const { texts, deny } = redactTexts(point, said.texts, ctx, quiet, guards);
   if (texts === said.texts) return { value: given, deny };
-  return { value: asJson(withTexts(given, said.flat(texts)), withoutSpelling), deny };
+  return { value: toStoredJson(withTexts(given, said.flat(texts)), withoutSpelling), deny };
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */

@@ -10,7 +10,7 @@ import {
 } from '../context/context.js';
 import { type Asking, asking } from '../journal/merged-questions.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
-import { isSame, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { isSameList, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
 import { type Message, NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
@@ -61,7 +61,7 @@ export async function judgeTexts(
     if (judging.deny && subject.point !== 'tool-args') break;
   }
   const { texts, args, rewritten, deny, ask } = judging;
-  const same = args === base && isSame(texts, given);
+  const same = args === base && isSameList(texts, given);
   return { texts, changed: !same, rewritten, args, deny, ask: deny ? undefined : ask };
 }
 
@@ -198,7 +198,7 @@ export function redact(
     const stays = planned.guard.action === 'warn' || (denied && point !== 'tool-args');
     return stays ? pieces : cut(pieces, text, spans, planned);
   });
-  return { texts: isSame(texts, given) ? given : texts, deny };
+  return { texts: isSameList(texts, given) ? given : texts, deny };
 }
 
 function quietly(planned: PlannedGuard): Refusal | undefined {

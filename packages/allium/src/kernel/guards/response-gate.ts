@@ -2,13 +2,13 @@
 
 import type { Context } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
-import { asJson, isSame, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { isSameList, type Text, textsOfValue, toStoredJson, withTexts } from '../lib/json-texts.js';
 import { readable, withheldThinking, withoutMetadata } from '../messages/content-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { GuardTable, PlannedGuard } from '../protocol/middleware.js';
 import { isControl } from '../protocol/signals.js';
-import { heldTo, judgeArguments, remember } from './call-verdicts.js';
+import { heldTo, judgeArguments, rememberVerdict } from './call-verdicts.js';
 import { redactValue, withCleanMetadata, withContent } from './content-guards.js';
 import { judgeTexts, latching, skipOrThrow, spansOf } from './guards.js';
 import { JoinedText, type MakeStages } from './joined-text.js';
@@ -35,7 +35,7 @@ const PART_POINT = {
 /** The provider content of a response, with its texts. */
 function dataIn({ content }: ModelResponse) {
   return content.flatMap((part, index) => {
-    const json = part.type === 'provider' ? asJson(readable(part).value) : undefined;
+    const json = part.type === 'provider' ? toStoredJson(readable(part).value) : undefined;
     return json === undefined ? [] : { index, json, said: textsOfValue(json) };
   });
 }
@@ -136,7 +136,7 @@ export class ResponseGate {
       content.push(withCleanMetadata(part, PART_POINT[part.type], ctx));
     }
     const { rewritten } = this;
-    return { content: isSame(content, response.content) ? response.content : content, calls, rewritten };
+    return { content: isSameList(content, response.content) ? response.content : content, calls, rewritten };
   }
 
   private reportAll(): void {
@@ -174,7 +174,7 @@ export class ResponseGate {
     if (this.data.has(index)) return { ...withoutMetadata(found), value: this.data.get(index) };
     const part = readable(found);
     if (this.said.text?.isHeld) return part;
-    const given = asJson(part.value);
+    const given = toStoredJson(part.value);
     const { value, deny } = latching(ctx, () => redactValue('output', given, ctx));
     if (deny) throw stopFor(deny, ctx);
     return value === given ? part : { ...withoutMetadata(part), value };
@@ -270,7 +270,7 @@ export class ResponseGate {
     let at = said.length;
     for (const { index, json, said: before } of data) {
       const left = texts.slice(at, at + before.texts.length);
-      if (!isSame(left, before.texts)) this.data.set(index, withTexts(json, before.flat(left)));
+      if (!isSameList(left, before.texts)) this.data.set(index, withTexts(json, before.flat(left)));
       at += before.texts.length;
     }
   }
@@ -290,7 +290,7 @@ export class ResponseGate {
     }
     for (const [index, left] of rewritten) {
       const said = this.calls.get(index);
-      if (said) remember(response.content[index] as ToolCall, left, said, ctx);
+      if (said) rememberVerdict(response.content[index] as ToolCall, left, said, ctx);
     }
     return rewritten;
   }

@@ -4,7 +4,7 @@
  */
 
 import type { Context, ToolContext } from '../context/context.js';
-import { asJson, isSame, textsIn, withTexts } from '../lib/json-texts.js';
+import { isSameList, textsIn, toStoredJson, withTexts } from '../lib/json-texts.js';
 import type { Span } from '../protocol/guard.js';
 import type { Plan, PlannedGuard, RestoreContext } from '../protocol/middleware.js';
 import { merged, normalise } from './guard-returns.js';
@@ -24,9 +24,9 @@ export function answerRestorers({ restores }: Plan): readonly PlannedGuard[] {
 
 /** A JSON value with the originals of its placeholders. Other values stay as they are. */
 export function restoredValue<T>(guards: readonly PlannedGuard[], value: T, to: To): T {
-  const texts = textsIn(asJson(value));
+  const texts = textsIn(toStoredJson(value));
   const originals = texts.map((text) => restoredText(guards, text, to));
-  return isSame(originals, texts) ? value : (withTexts(asJson(value), originals) as T);
+  return isSameList(originals, texts) ? value : (withTexts(toStoredJson(value), originals) as T);
 }
 
 export function restoredText(guards: readonly PlannedGuard[], text: string, to: To): string {

@@ -4,7 +4,7 @@ import { RunContext } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
 import { isRecord } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
-import { asJson, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { textsOfValue, toStoredJson, withTexts } from '../lib/json-texts.js';
 import { NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardPoint } from '../protocol/guard.js';
@@ -34,7 +34,7 @@ export function safeValue<T>(
     if (more.length === 0) continue;
     for (const { guard } of more) asked.add(guard);
     // Only JSON can be searched.
-    if (value === given && !isJson(value)) value = asJson(value);
+    if (value === given && !isJson(value)) value = toStoredJson(value);
     const said = textsOfValue(value);
     const { texts, deny } = redactTexts(point, said.texts, ctx, true, more);
     if (deny) return undefined;
@@ -71,7 +71,7 @@ export function isTellable(error: unknown, ctx: PublicContext): boolean {
 }
 
 /** The stack frames of an error, without its message; empty if there are none or a guard objects. */
-export function safeFrames(error: unknown, ctx: PublicContext): string {
+export function safeStackFrames(error: unknown, ctx: PublicContext): string {
   if (!(error instanceof Error) || typeof error.stack !== 'string' || !isTellable(error, ctx)) return '';
   const from = error.stack.indexOf('\n    at ');
   return from < 0 ? '' : error.stack.slice(from);

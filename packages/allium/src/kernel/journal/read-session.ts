@@ -35,7 +35,7 @@ export function readHistory(store: Store, state: SessionState): Awaitable<void> 
       return catchUpWhole(store, state);
     }
     const whole = new SessionState(state.sessionId);
-    for (let i = 0; i < state.seq; i++) takeIn(whole, entries[i]!);
+    for (let i = 0; i < state.seq; i++) applyEntry(whole, entries[i]!);
     state.history = whole.history;
     for (const id of whole.callIds) state.callIds.add(id);
   });
@@ -113,7 +113,7 @@ function takeAll(
 
 function applyAll(state: SessionState, entries: readonly Entry[]): void {
   try {
-    for (let i = 0; i < entries.length; i++) takeIn(state, entries[i]!);
+    for (let i = 0; i < entries.length; i++) applyEntry(state, entries[i]!);
   } catch (error) {
     // Half a journal is useless. The next read fails the same way.
     state.forget();
@@ -130,7 +130,7 @@ function isSame(
 }
 
 /** Applies an entry that was read. */
-export function takeIn(state: SessionState, entry: Entry): void {
+export function applyEntry(state: SessionState, entry: Entry): void {
   if (entry.seq !== state.seq + 1)
     throw corrupt(
       state,

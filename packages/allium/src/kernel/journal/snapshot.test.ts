@@ -7,7 +7,7 @@ import { defineState } from '../protocol/state.js';
 import type { Entry, Snapshot, Store } from '../protocol/store.js';
 import { tool } from '../protocol/tool.js';
 import { memoryStore } from './memory-store.js';
-import { takeIn } from './read-session.js';
+import { applyEntry } from './read-session.js';
 import { SessionState } from './session-state.js';
 import { dueSnapshot, restore } from './snapshot.js';
 
@@ -114,11 +114,11 @@ describe('a snapshot', () => {
     it(`of any entry says what the entries before it come to: ${what}`, async () => {
       const entries = await journalOf(run);
       const whole = new SessionState('s');
-      for (const entry of entries) takeIn(whole, entry);
+      for (const entry of entries) applyEntry(whole, entry);
       let taken = 0;
       for (let k = 1; k <= entries.length; k++) {
         const before = new SessionState('s');
-        for (const entry of entries.slice(0, k)) takeIn(before, entry);
+        for (const entry of entries.slice(0, k)) applyEntry(before, entry);
         before.snapshotAfter = 0;
         const snapshot = dueSnapshot(before, k, before.last);
         if (snapshot === undefined) continue;
@@ -126,7 +126,7 @@ describe('a snapshot', () => {
         const after = new SessionState('s');
         expect(restore(after, snapshot)).toBe(true);
         expect(JSON.stringify(snapshot)).not.toContain('"content":[{"type":"text","text":"go"');
-        for (const entry of entries.slice(k)) takeIn(after, entry);
+        for (const entry of entries.slice(k)) applyEntry(after, entry);
         expect(facts(after)).toEqual(facts(whole));
       }
       expect(taken).toBeGreaterThan(entries.length / 4);
@@ -177,7 +177,7 @@ describe('a snapshot', () => {
     expect(snapshots.map(({ seq }) => seq).length).toBeLessThanOrEqual(4);
     expect(store.tail!('s').snapshot!.seq).toBeGreaterThan(512);
     const whole = new SessionState('s');
-    for (const entry of store.read('s', 1)) takeIn(whole, entry);
+    for (const entry of store.read('s', 1)) applyEntry(whole, entry);
     const { open } = whole;
     const resumed = agentWith(store, 5).session('s');
     expect(await resumed.pending()).toEqual([]);

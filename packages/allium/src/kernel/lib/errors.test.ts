@@ -1,7 +1,7 @@
 import { Aborted, AlliumError, attribution, ERROR_CODES, isControl, RunError, StopRun } from 'allium';
 import { describe, expect, it } from 'vitest';
 import { controlKind, RestartTurn, Suspension } from '../protocol/signals.js';
-import { attribute, isThenable, messageOf, nearest, shown } from './errors.js';
+import { attribute, closestName, isThenable, messageOf, shown } from './errors.js';
 import { checkKeys } from './shapes.js';
 
 describe('coded errors', () => {
@@ -116,7 +116,7 @@ describe('messages', () => {
     ['x', undefined],
     ['somethingElse', undefined],
   ])('find for %s the candidate %s', (word, candidate) => {
-    expect(nearest(word, ['beforeModel', 'args'])).toBe(candidate);
+    expect(closestName(word, ['beforeModel', 'args'])).toBe(candidate);
   });
 });
 

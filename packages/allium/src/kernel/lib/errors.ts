@@ -159,7 +159,7 @@ export function isOptions(value: unknown): boolean {
 }
 
 /** The candidate that differs from `word` by at most two letters, for a "Did you mean …?". Case, dashes and underscores do not count. */
-export function nearest(word: string, candidates: Iterable<string>): string | undefined {
+export function closestName(word: string, candidates: Iterable<string>): string | undefined {
   const flat = (text: string) => text.replace(/[-_]/g, '').toLowerCase();
   const wanted = flat(word);
   let best: string | undefined;

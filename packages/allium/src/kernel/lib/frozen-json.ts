@@ -52,7 +52,7 @@ export function isJson(value: unknown): boolean {
 export function isFrozenJson(value: unknown, depth = 0): boolean {
   if (isSimple(value)) return true;
   if (typeof value !== 'object' || !Object.isFrozen(value) || depth === DEEPEST) return false;
-  if (!Array.isArray(value) && !isPlain(value!)) return false;
+  if (!Array.isArray(value) && !isPlainObject(value!)) return false;
   for (const item of Object.values(value!)) if (!isFrozenJson(item, depth + 1)) return false;
   return true;
 }
@@ -84,7 +84,7 @@ function copied(value: unknown, depth: number): unknown {
   if (isSimple(value)) return value;
   if (typeof value !== 'object' || depth === DEEPEST) return NOT_JSON;
   if (Array.isArray(value)) return copiedList(value, depth + 1);
-  return isPlain(value!) ? copiedObject(value, depth + 1) : NOT_JSON;
+  return isPlainObject(value!) ? copiedObject(value, depth + 1) : NOT_JSON;
 }
 
 function isSimple(value: unknown): boolean {
@@ -93,7 +93,7 @@ function isSimple(value: unknown): boolean {
 }
 
 /** Is it an object without a class, as JSON makes them? */
-export function isPlain(value: object): value is Record<string, unknown> {
+export function isPlainObject(value: object): value is Record<string, unknown> {
   const proto = Object.getPrototypeOf(value);
   return proto === Object.prototype || proto === null;
 }
@@ -136,7 +136,7 @@ function flawIn(value: unknown, at: string, above: readonly object[]): Flaw | un
   if (typeof value !== 'object') return { at, what: shown(value) };
   if (above.includes(value!)) return { at, what: 'a cycle' };
   const list = Array.isArray(value);
-  if (!list && !isPlain(value!)) return { at, what: kindOf(value!) };
+  if (!list && !isPlainObject(value!)) return { at, what: kindOf(value!) };
   if (above.length === DEEPEST) return { at: '', what: `something more than ${DEEPEST} levels deep` };
   const inside = [...above, value!];
   const items = list ? [...value].entries() : Object.entries(value!);
@@ -172,7 +172,7 @@ export function copyOf<T>(value: T): T {
   const made: Record<string, unknown>[] = [];
   const copied = (item: unknown): unknown => {
     if (typeof item !== 'object' || item === null) return item;
-    if (!Array.isArray(item) && !isPlain(item)) return item;
+    if (!Array.isArray(item) && !isPlainObject(item)) return item;
     const known = copies.get(item);
     if (known !== undefined) return known;
     const copy = (Array.isArray(item) ? [...item] : { ...item }) as Record<string, unknown>;

@@ -1,31 +1,33 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { callHash, canonical, Hash, hash } from './hash.js';
+import { canonicalJson, Hash, hash, toolCallKey } from './hash.js';
 
 describe('canonical', () => {
   it('is what JSON.stringify says of a text, character by character', () => {
     for (let code = 0; code < 0x300; code++) {
       const text = `a${String.fromCharCode(code)}b`;
-      expect(canonical(text)).toBe(JSON.stringify(text));
+      expect(canonicalJson(text)).toBe(JSON.stringify(text));
     }
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => canonical(text) === JSON.stringify(text)));
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => canonicalJson(text) === JSON.stringify(text)),
+    );
   });
 
   it('sorts keys at every depth and leaves undefined out', () => {
-    expect(canonical({ b: [{ d: 1, c: undefined }], a: null })).toBe('{"a":null,"b":[{"d":1}]}');
-    expect(canonical([undefined, () => {}])).toBe('[null,null]');
+    expect(canonicalJson({ b: [{ d: 1, c: undefined }], a: null })).toBe('{"a":null,"b":[{"d":1}]}');
+    expect(canonicalJson([undefined, () => {}])).toBe('[null,null]');
   });
 
   it('takes dates and the like as their own JSON', () => {
-    expect(canonical({ at: new Date(0) })).toBe('{"at":"1970-01-01T00:00:00.000Z"}');
+    expect(canonicalJson({ at: new Date(0) })).toBe('{"at":"1970-01-01T00:00:00.000Z"}');
   });
 
   it('is JSON of the same value, whatever the order of keys', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (value) => {
         const turned = Object.fromEntries(Object.entries(value).reverse());
-        expect(canonical(turned)).toBe(canonical(value));
-        expect(JSON.parse(canonical(value))).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(canonicalJson(turned)).toBe(canonicalJson(value));
+        expect(JSON.parse(canonicalJson(value))).toEqual(JSON.parse(JSON.stringify(value)));
       }),
     );
   });
@@ -72,8 +74,8 @@ describe('hash', () => {
   });
 
   it('binds a call to its tool and arguments, whatever the order of keys', () => {
-    expect(callHash('pay', { a: 1, b: 2 })).toBe(callHash('pay', { b: 2, a: 1 }));
-    expect(callHash('pay', { a: 1 })).not.toBe(callHash('pay', { a: 2 }));
-    expect(callHash('pay', { a: 1 })).not.toBe(callHash('refund', { a: 1 }));
+    expect(toolCallKey('pay', { a: 1, b: 2 })).toBe(toolCallKey('pay', { b: 2, a: 1 }));
+    expect(toolCallKey('pay', { a: 1 })).not.toBe(toolCallKey('pay', { a: 2 }));
+    expect(toolCallKey('pay', { a: 1 })).not.toBe(toolCallKey('refund', { a: 1 }));
   });
 });

@@ -1,7 +1,7 @@
 /** Keys derived from content: equal input gives equal keys, everywhere. Not for secrets. */
 
 /** JSON text that is equal for equal values: keys are sorted, undefined is left out, `toJSON` is used. */
-export function canonical(value: unknown): string {
+export function canonicalJson(value: unknown): string {
   let text = '';
   const above: object[] = [];
   // A stack and no recursion, because a value may be nested deeper than calls can be.
@@ -142,6 +142,6 @@ function highOf(b: number, low: number): number {
 }
 
 /** A key for a tool call: equal for equal names and arguments. */
-export function callHash(name: string, args: unknown): string {
-  return hash(`${name}\n${canonical(args)}`);
+export function toolCallKey(name: string, args: unknown): string {
+  return hash(`${name}\n${canonicalJson(args)}`);
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  asJson,
-  hidesText,
+  hasRepeatedKeys,
   readArguments,
   textsIn,
+  toStoredJson,
   unescaped,
   withoutRounding,
   withTexts,
@@ -56,13 +56,13 @@ describe('hidesText', () => {
     ['{"a":"secret","a":"x"}', true],
     ['[{"a":{"b":1},"a":2}]', true],
   ])('%s: %s', (json, hides) => {
-    expect(hidesText(json, JSON.parse(json))).toBe(hides);
+    expect(hasRepeatedKeys(json, JSON.parse(json))).toBe(hides);
   });
 
   it('is false for everything JSON.stringify writes', () => {
     fc.assert(
       fc.property(fc.json(), (json) => {
-        expect(hidesText(json, JSON.parse(json))).toBe(false);
+        expect(hasRepeatedKeys(json, JSON.parse(json))).toBe(false);
       }),
     );
   });
@@ -125,8 +125,8 @@ describe('asJson', () => {
   it('gives what would be stored, undefined for what cannot be', () => {
     const circular: { self?: unknown } = {};
     circular.self = circular;
-    expect(asJson({ at: new Date(0), no: undefined })).toEqual({ at: '1970-01-01T00:00:00.000Z' });
-    expect(asJson(() => 1)).toBeUndefined();
-    expect(asJson(circular)).toBeUndefined();
+    expect(toStoredJson({ at: new Date(0), no: undefined })).toEqual({ at: '1970-01-01T00:00:00.000Z' });
+    expect(toStoredJson(() => 1)).toBeUndefined();
+    expect(toStoredJson(circular)).toBeUndefined();
   });
 });

@@ -119,7 +119,7 @@ function unused(key: string, made: ReadonlyMap<string, unknown>): string {
 }
 
 /** Does valid JSON text hold more than its parsed value? When keys repeat, parsing keeps only the last. */
-export function hidesText(json: string, value: unknown): boolean {
+export function hasRepeatedKeys(json: string, value: unknown): boolean {
   let strings = 0;
   withNumbers(json, undefined, () => strings++);
   return strings !== countStrings(value);
@@ -235,7 +235,7 @@ export function readArguments(given: string): { readonly args: unknown; readonly
   }
   const exact = withoutRounding(given || '{}');
   const args: unknown = JSON.parse(exact);
-  return { args, kept: hidesText(exact, args) ? JSON.stringify(args) : withPlainNumbers(given) };
+  return { args, kept: hasRepeatedKeys(exact, args) ? JSON.stringify(args) : withPlainNumbers(given) };
 }
 
 const ESCAPE = /\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))/g;
@@ -249,7 +249,7 @@ export function unescaped(text: string): string {
 }
 
 /** A value as JSON would store it; undefined if it cannot be stored. */
-export function asJson(value: unknown, replacer?: (key: string, value: unknown) => unknown): unknown {
+export function toStoredJson(value: unknown, replacer?: (key: string, value: unknown) => unknown): unknown {
   try {
     const text = JSON.stringify(value, replacer);
     return text === undefined ? undefined : JSON.parse(text);
@@ -259,6 +259,6 @@ export function asJson(value: unknown, replacer?: (key: string, value: unknown) 
 }
 
 /** Are these the same items in the same order? */
-export function isSame<T>(list: readonly T[], given: readonly T[]): boolean {
+export function isSameList<T>(list: readonly T[], given: readonly T[]): boolean {
   return list.length === given.length && list.every((item, i) => item === given[i]);
 }

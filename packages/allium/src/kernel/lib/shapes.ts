@@ -1,5 +1,5 @@
 /** Checks values against kinds, and objects against shapes, which give a kind for each field. `kinds.ts` has the kinds. */
-import { AlliumError, invalidOption, isOptions, nearest } from './errors.js';
+import { AlliumError, closestName, invalidOption, isOptions } from './errors.js';
 import { type Foreign, foreignName } from './foreign-names.js';
 
 /** A kind of value. It is plain data: spread one to change its words. */
@@ -90,7 +90,7 @@ function wrongKey(
   const key = Object.keys(value as object).find((name) => !allowed.includes(name));
   if (key === undefined) return undefined;
   const here = foreignName(foreign, key);
-  const near = nearest(key, allowed);
+  const near = closestName(key, allowed);
   const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
   return new AlliumError(
     'INVALID_OPTION',

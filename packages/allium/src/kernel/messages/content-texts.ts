@@ -1,12 +1,12 @@
 /** Reads all texts in the content of a message, and replaces them. */
 
 import {
-  asJson,
   type Gathered,
   gather,
-  isSame,
+  isSameList,
   readArguments,
   textsIn,
+  toStoredJson,
   unescaped,
   withTexts,
 } from '../lib/json-texts.js';
@@ -14,7 +14,7 @@ import type { Message, ProviderContent, ThinkingContent } from './messages.js';
 
 /** A value that isn't JSON, or is nested too deep, can't be searched, so it is removed. */
 export function readable(part: ProviderContent): ProviderContent {
-  return part.value === undefined || asJson(part.value) !== undefined ? part : { ...part, value: null };
+  return part.value === undefined || toStoredJson(part.value) !== undefined ? part : { ...part, value: null };
 }
 
 /** A part of the content of any message. */
@@ -30,7 +30,7 @@ function textsOfPart(part: Part): readonly string[] {
       return read ? textsIn(read.args) : [unescaped(part.arguments)];
     }
     case 'provider':
-      return textsIn(asJson(part.value));
+      return textsIn(toStoredJson(part.value));
     case 'file':
       return part.name === undefined ? [] : [part.name];
     default:
@@ -62,7 +62,7 @@ export function redactedContent(
     const given = textsOfPart(part);
     const mine = left.slice(at, at + given.length);
     at += given.length;
-    return isSame(mine, given) ? part : withPartTexts(part, mine, role);
+    return isSameList(mine, given) ? part : withPartTexts(part, mine, role);
   });
 }
 
@@ -79,7 +79,7 @@ function withPartTexts(part: Part, texts: readonly string[], role: Message['role
       return { ...withoutMetadata(part), arguments: made };
     }
     case 'provider':
-      return { ...withoutMetadata(part), value: withTexts(asJson(part.value), texts) };
+      return { ...withoutMetadata(part), value: withTexts(toStoredJson(part.value), texts) };
     case 'file':
       return { ...part, name: texts[0]! };
     default:

@@ -1,6 +1,6 @@
 /** Messages of people, models and tools. Frozen once they are in a history. */
 import { AlliumError, shown } from '../lib/errors.js';
-import { isPlain } from '../lib/frozen-json.js';
+import { isPlainObject } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields } from '../lib/shapes.js';
 
@@ -257,7 +257,7 @@ function freezeInside(value: unknown): void {
   const open = [value];
   while (open.length > 0) {
     const item = open.pop();
-    if (item === null || typeof item !== 'object' || (!Array.isArray(item) && !isPlain(item))) continue;
+    if (item === null || typeof item !== 'object' || (!Array.isArray(item) && !isPlainObject(item))) continue;
     Object.freeze(item);
     for (const inner of Object.values(item)) open.push(inner);
   }

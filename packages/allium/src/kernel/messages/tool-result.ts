@@ -1,7 +1,7 @@
 /** The result of a tool call, made from what the tool returned. */
 
 import { invalidOption, shown } from '../lib/errors.js';
-import { copyOf, isFrozenJson, isPlain, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
+import { copyOf, isFrozenJson, isPlainObject, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields, isOf, type Kind } from '../lib/shapes.js';
 import { deepFreeze, type ToolContent } from './messages.js';
@@ -97,7 +97,7 @@ export function toToolResult(value: unknown): ToolResult {
     throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
   if (
     text === '{}' &&
-    !isPlain(value as object) &&
+    !isPlainObject(value as object) &&
     typeof (value as { toJSON?: unknown }).toJSON !== 'function'
   )
     throw new TypeError(

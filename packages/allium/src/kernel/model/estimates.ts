@@ -2,14 +2,14 @@
 
 import { type Message, NO_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
 import type { ToolSpec } from '../messages/model.js';
-import { specsOf } from '../plan/compose.js';
+import { toolSpecs } from '../plan/compose.js';
 import type { ModelContext } from '../protocol/contexts.js';
 import type { Tool } from '../protocol/tool.js';
-import type { Assembler } from '../stream/assemble.js';
+import type { ResponseAssembler } from '../stream/assemble.js';
 import type { Reservation } from './budget.js';
 
 /** Estimates the input tokens of a request: of these messages, or of those the context has, with its prompt and tools. */
-export function inputTokens(ctx: ModelContext, messages?: readonly Message[]): number {
+export function estimateInputTokens(ctx: ModelContext, messages?: readonly Message[]): number {
   const { systemPrompt, tools, history } = ctx;
   return estimateTokens(messages ?? ctx.messages, systemPrompt.length + charsOfTools(tools), history);
 }
@@ -18,7 +18,7 @@ const counted = new WeakMap<readonly ToolSpec[] | ToolSpec, number>();
 
 /** Counted once for each list and each tool: most calls are offered the same. */
 function charsOfTools(tools: readonly Tool[]): number {
-  const specs = specsOf(tools);
+  const specs = toolSpecs(tools);
   return remembered(specs, () =>
     specs.reduce((sum, spec) => sum + remembered(spec, () => JSON.stringify(spec).length), 0),
   );
@@ -33,7 +33,7 @@ function remembered(key: readonly ToolSpec[] | ToolSpec, count: () => number): n
   return chars;
 }
 
-export function charsIn({ content }: Assembler): number {
+export function charsIn({ content }: ResponseAssembler): number {
   let chars = 0;
   for (const block of content) chars += (block.text?.length ?? 0) + (block.arguments?.length ?? 0);
   return chars;
@@ -79,7 +79,7 @@ export function summed(told: Usage, untold: Usage): Usage {
 /** The input, or 0 if it can't be counted: the error that is about to be reported matters more. */
 function countable(ctx: ModelContext, messages: readonly Message[] | undefined): number {
   try {
-    return inputTokens(ctx, messages);
+    return estimateInputTokens(ctx, messages);
   } catch {
     return 0;
   }

@@ -17,10 +17,10 @@ import {
 import { type ModelPart, type ModelSettings, modelName, type Price } from '../messages/model.js';
 import type { Hold } from '../protocol/meter.js';
 import { isControl } from '../protocol/signals.js';
-import { Assembler, partialUsage } from '../stream/assemble.js';
+import { partialUsage, ResponseAssembler } from '../stream/assemble.js';
 import { type Stages, stagesOf } from '../stream/transforms.js';
 import { isCrowded, type Reservation } from './budget.js';
-import { charsIn, estimated, estimateMissing, inputTokens, summed } from './estimates.js';
+import { charsIn, estimated, estimateInputTokens, estimateMissing, summed } from './estimates.js';
 import { changesRequest, requestMessages, requestOf, type Sent } from './model-request.js';
 import type { Calling } from './model-run.js';
 import { type PartTaker, StreamReader } from './model-stream.js';
@@ -58,7 +58,7 @@ async function askFirst(ctx: Calling): Promise<ModelResponse> {
 
 /** One attempt. */
 class ModelCall implements PartTaker {
-  private readonly raw: Assembler;
+  private readonly raw: ResponseAssembler;
   private readonly attempts: number;
   private stages: Stages | undefined = undefined;
   /** Takes the parts if layers transform the stream. */
@@ -76,7 +76,7 @@ class ModelCall implements PartTaker {
     private readonly hold: Hold | undefined,
   ) {
     this.attempts = ++ctx._call.attempts;
-    this.raw = new Assembler(modelName(ctx.model), ctx._run.limits);
+    this.raw = new ResponseAssembler(modelName(ctx.model), ctx._run.limits);
     ctx._call.workBegins();
   }
 
@@ -182,7 +182,7 @@ class ModelCall implements PartTaker {
 async function reserve(ctx: Calling, messages: Sent): Promise<Reservation | undefined> {
   // Sub-agents run side by side: none may set aside all that is left.
   const share = ctx._run.depth === 0 ? 1 : 0.25;
-  const input = () => inputTokens(ctx, messages);
+  const input = () => estimateInputTokens(ctx, messages);
   const { budget } = ctx._run;
   for (;;) {
     try {

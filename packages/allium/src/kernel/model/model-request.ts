@@ -5,7 +5,7 @@ import { withoutOrphans } from '../inbox/orphans.js';
 import { isWithheld } from '../journal/session-state.js';
 import type { Message } from '../messages/messages.js';
 import type { ModelRequest, ModelSettings } from '../messages/model.js';
-import { specsOf } from '../plan/compose.js';
+import { toolSpecs } from '../plan/compose.js';
 import { convertToLlm } from '../plan/rules.js';
 import type { Calling } from './model-run.js';
 
@@ -18,7 +18,7 @@ export type Sent = readonly Message[] | undefined;
 export function requestOf(ctx: Calling, messages: Sent, settings: ModelSettings): ModelRequest {
   const { plan } = ctx._run;
   const systemPrompt = ctx._extra?.prompt ?? ctx.systemPrompt;
-  const tools = ctx.tools === plan.tools ? plan.specs : specsOf(ctx.tools);
+  const tools = ctx.tools === plan.tools ? plan.specs : toolSpecs(ctx.tools);
   return { messages: messages ?? sentIn(ctx), systemPrompt, tools, settings };
 }
 

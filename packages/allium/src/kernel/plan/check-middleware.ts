@@ -1,6 +1,6 @@
 /** Finds mistakes in a middleware object that would go unnoticed: misspelt members, wrong declarations. */
 
-import { AlliumError, nearest, shown } from '../lib/errors.js';
+import { AlliumError, closestName, shown } from '../lib/errors.js';
 import { FOREIGN_HOOKS, foreignName } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
@@ -109,13 +109,13 @@ export function checkMembers(middleware: Middleware, place: string): void {
 function meantBy(key: string, value: unknown): string | undefined {
   const flat = (name: string) => name.replace(/[-_]/g, '').toLowerCase();
   const here = foreignName(FOREIGN_HOOKS, key);
-  if (typeof value === 'function') return here ?? nearest(key, HOOKS);
+  if (typeof value === 'function') return here ?? closestName(key, HOOKS);
   if (here !== undefined && isDeclared(here)) return here;
   const declared = Object.keys(DECLARATIONS).find((name) => flat(name) === flat(key));
   if (declared) return declared;
   const guards =
     typeof value === 'object' && value !== null && 'on' in value && ('find' in value || 'judge' in value);
-  return guards ? nearest(key, ['guard']) : undefined;
+  return guards ? closestName(key, ['guard']) : undefined;
 }
 
 function checkDeclarations(middleware: Middleware, fail: (message: string) => AlliumError): void {

@@ -82,7 +82,7 @@ export function compose(
     decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
     runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,
-    specs: specsOf(tools),
+    specs: toolSpecs(tools),
     toolsByName: new Map(tools.map((tool) => [tool.name, tool])),
     twins: twinsOf(middleware),
     cells: cellsOf(middleware, options.state ?? []),
@@ -97,7 +97,7 @@ function any(...lists: (readonly unknown[])[]): boolean {
 const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
 
 /** How these tools are shown to a model. Made once for a frozen list. */
-export function specsOf(tools: readonly Tool[]): readonly ToolSpec[] {
+export function toolSpecs(tools: readonly Tool[]): readonly ToolSpec[] {
   let made = specs.get(tools);
   if (!made) {
     made = Object.freeze(tools.map(toolSpec));

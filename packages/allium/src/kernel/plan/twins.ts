@@ -1,7 +1,7 @@
 /** Distinguishes middleware that share a name, so that run state finds its owner again after a resume. */
 
-import { isPlain } from '../lib/frozen-json.js';
-import { canonical, hash } from '../lib/hash.js';
+import { isPlainObject } from '../lib/frozen-json.js';
+import { canonicalJson, hash } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
 import type { Middleware, Plan, PlannedMiddleware } from '../protocol/middleware.js';
 
@@ -65,7 +65,7 @@ interface Fingerprint {
 function fingerprint({ madeWith, state = [] }: Middleware): Fingerprint {
   const { data, isWhole } = optionsData(madeWith);
   const cells = state.filter(({ scope }) => scope === 'run').map(({ name }) => name);
-  return { text: hash(canonical([data ?? null, cells.sort()])), isWhole };
+  return { text: hash(canonicalJson([data ?? null, cells.sort()])), isWhole };
 }
 
 /** Options as JSON. Values that aren't data are replaced by a mark, such as `[function]`. */
@@ -83,7 +83,7 @@ export function optionsData(options: unknown): { readonly data: unknown; readonl
     if (typeof value !== 'object' || value === null) return value;
     if (depth > DEEPEST) return mark('more');
     if (Array.isArray(value)) return value.map((item) => dataOf(item, depth + 1));
-    if (!isPlain(value)) return mark(value.constructor?.name || 'object');
+    if (!isPlainObject(value)) return mark(value.constructor?.name || 'object');
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, dataOf(item, depth + 1)]));
   };
   const data = options === undefined ? undefined : dataOf(options, 0);

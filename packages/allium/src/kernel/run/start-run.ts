@@ -22,7 +22,7 @@ import { type SessionState, sum } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { type Flaw, toJson } from '../lib/frozen-json.js';
-import { canonical } from '../lib/hash.js';
+import { canonicalJson } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
 import type { Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
@@ -242,7 +242,7 @@ async function postAnswers(
     const request = open.requests.get(requestId);
     const first = before.get(requestId);
     // A resume that is tried again with the same answers brings nothing new.
-    if (first && (options.parent || canonical(first.decision) === canonical(decision))) continue;
+    if (first && (options.parent || canonicalJson(first.decision) === canonicalJson(decision))) continue;
     const others = [...open.requests.values()].filter(({ id }) => !before.has(id));
     if (first || open.decided?.answers.has(requestId)) throw cameTooLate(requestId, others);
     if (!request) throw unknownRequest(requestId, others);

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ModelPart } from '../messages/model.js';
-import { Assembler, partsOf } from './assemble.js';
+import { ResponseAssembler, responseParts } from './assemble.js';
 
 function assemble(...parts: readonly unknown[]) {
-  const assembler = new Assembler('test/model');
+  const assembler = new ResponseAssembler('test/model');
   const blocks = parts.map((part) => assembler.add(part as ModelPart));
   return { assembler, blocks, content: assembler.content };
 }
@@ -181,11 +181,11 @@ describe('partsOf', () => {
       { type: 'finish', reason: 'tool-calls', usage: { inputTokens: 1 }, metadata: { m: 1 } },
     ];
     const response = assemble(...parts).assembler.response();
-    expect(assemble(...partsOf(response)).assembler.response()).toEqual(response);
+    expect(assemble(...responseParts(response)).assembler.response()).toEqual(response);
   });
 
   it('keeps text blocks that stand side by side apart', () => {
     const response = assemble(text('a', 1), text('b', 2), finish).assembler.response();
-    expect(assemble(...partsOf(response)).assembler.response().content).toHaveLength(2);
+    expect(assemble(...responseParts(response)).assembler.response().content).toHaveLength(2);
   });
 });

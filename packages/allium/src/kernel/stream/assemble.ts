@@ -24,7 +24,7 @@ const NO_LIMITS: Limits = { argsDepth: Number.POSITIVE_INFINITY, argsChars: Numb
 const NO_BLOCKS: Block[] = Object.freeze([]) as never;
 
 /** Throws `MODEL_STREAM_INVALID` for anything that isn't a part. */
-export class Assembler {
+export class ResponseAssembler {
   private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, separately for each kind: providers number them independently. */
   private keyed: { [K in 'text' | 'thinking']?: Map<string | number, number> } | undefined = undefined;
@@ -311,7 +311,7 @@ function isCount(value: unknown): boolean {
 }
 
 /** The parts that would have streamed this response: for a model that has an answer already. */
-export function* partsOf(response: ModelResponse): Generator<ModelPart> {
+export function* responseParts(response: ModelResponse): Generator<ModelPart> {
   for (const [index, block] of response.content.entries()) {
     yield block.type === 'text' || block.type === 'thinking' ? { ...block, block: `#${index}` } : block;
   }

@@ -4,32 +4,32 @@ import type { ModelContext } from '../context/context.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
 import { deepFreeze, type ModelResponse } from '../messages/messages.js';
 import { type ModelPart, modelName, type StreamTransform } from '../messages/model.js';
-import { Assembler, partsOf } from './assemble.js';
+import { ResponseAssembler, responseParts } from './assemble.js';
 
 /** The transforms of a call, each with what it assembles; undefined if no layer registered one. */
-export function stagesOf(ctx: ModelContext, raw: Assembler): Stages | undefined {
+export function stagesOf(ctx: ModelContext, raw: ResponseAssembler): Stages | undefined {
   if (!ctx._call.transformed) return undefined;
   const made: Stage[] = [];
   for (let at: ModelContext | undefined = ctx; at; at = at._outer)
     if (at._transforms)
-      made.push({ ctx: at, assembler: new Assembler(modelName(ctx.model), ctx._run.limits) });
+      made.push({ ctx: at, assembler: new ResponseAssembler(modelName(ctx.model), ctx._run.limits) });
   return made.length > 0 ? new Stages(made, raw) : undefined;
 }
 
 interface Stage {
   readonly ctx: ModelContext;
-  readonly assembler: Assembler;
+  readonly assembler: ResponseAssembler;
 }
 
 /** The way of a part: raw assembly, then the transforms of each layer from the inside out, then the consumer. */
 export class Stages {
   constructor(
     private readonly made: readonly Stage[],
-    private readonly raw: Assembler,
+    private readonly raw: ResponseAssembler,
   ) {}
 
   /** The response after all transforms. */
-  get last(): Assembler {
+  get last(): ResponseAssembler {
     return this.made.at(-1)!.assembler;
   }
 
@@ -67,9 +67,9 @@ export class Stages {
 
 /** Applies transforms to a response that did not stream through them: one that was cached, preset or replaced. */
 export function transformed(response: ModelResponse, owner: ModelContext): ModelResponse {
-  const assembler = new Assembler(response.model ?? 'response', owner._run.limits);
+  const assembler = new ResponseAssembler(response.model ?? 'response', owner._run.limits);
   const first = chain(owner, (part) => void assembler.add(part));
-  for (const part of partsOf(response)) first(part);
+  for (const part of responseParts(response)) first(part);
   const { content } = assembler.response();
   return { ...response, content };
 }

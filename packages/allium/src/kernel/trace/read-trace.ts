@@ -1,7 +1,7 @@
 /** Reads a trace: the records of a run, and what the model received at each call. */
 
 import { upgradeEntries } from '../journal/entry-upgrade.js';
-import { takeIn } from '../journal/read-session.js';
+import { applyEntry } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption } from '../lib/errors.js';
 import type { Message } from '../messages/messages.js';
@@ -277,7 +277,7 @@ export function readTrace(
   if (wanted === undefined || traced.length === 0) return undefined;
   const state = new SessionState(sessionId);
   for (const entry of upgraded) {
-    takeIn(state, entry);
+    applyEntry(state, entry);
     if (entry.type === 'run_end' && entry.runId === wanted) break;
   }
   return new TraceReader({

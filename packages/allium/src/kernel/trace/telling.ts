@@ -2,10 +2,10 @@
 
 import type { Context } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
-import { isTellable, safeFrames, safeValue } from '../guards/safe-values.js';
+import { isTellable, safeStackFrames, safeValue } from '../guards/safe-values.js';
 import { codeOf, errorKind, messageOf } from '../lib/errors.js';
 import { isFrozenJson, toJson } from '../lib/frozen-json.js';
-import { asJson } from '../lib/json-texts.js';
+import { toStoredJson } from '../lib/json-texts.js';
 import type { Message } from '../messages/messages.js';
 import type { TracedError, ValueChange } from '../protocol/trace.js';
 import { valueChanges } from './value-changes.js';
@@ -59,7 +59,7 @@ export class Telling {
     try {
       return toJson(given, '');
     } catch {
-      return asJson(given);
+      return toStoredJson(given);
     }
   }
 
@@ -78,7 +78,7 @@ export class Telling {
     const name = errorKind(error);
     if (!isTellable(error, ctx)) return { name };
     const code = codeOf(error);
-    const stack = safeFrames(error, ctx);
+    const stack = safeStackFrames(error, ctx);
     return { name, message: messageOf(error), ...(code && { code }), ...(stack && { stack }) };
   }
 }

@@ -1,7 +1,7 @@
 /** The difference between two JSON values, part by part. */
 
 import { isRecord } from '../lib/errors.js';
-import { isFrozenJson, isPlain, toJson } from '../lib/frozen-json.js';
+import { isFrozenJson, isPlainObject, toJson } from '../lib/frozen-json.js';
 import { DEEPEST } from '../lib/json-texts.js';
 import type { ValueChange } from '../protocol/trace.js';
 
@@ -64,7 +64,7 @@ const NOT_JSON = new TypeError('Not JSON.');
 
 /** Do its properties say everything about it? */
 function isOpen(value: object): boolean {
-  return isPlain(value) && !('toJSON' in value && typeof value.toJSON === 'function');
+  return isPlainObject(value) && !('toJSON' in value && typeof value.toJSON === 'function');
 }
 
 function changed(path: Path, from: unknown, to: unknown): ValueChange {

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Assembler } from '../../kernel/stream/assemble.js';
+import { ResponseAssembler } from '../../kernel/stream/assemble.js';
 import { type ScriptStep, toStep } from '../scripted-model.js';
 import { chunkings, generator, rechunked, unchunked } from './chunkings.js';
 import { WORDY } from './scenarios.js';
 
 function content(step: ScriptStep): unknown {
-  const assembler = new Assembler('test');
+  const assembler = new ResponseAssembler('test');
   for (const part of step.parts) if (part !== 'tick') assembler.add(part);
   return assembler.response();
 }
