@@ -97,8 +97,8 @@ export interface Judging {
 
 /** Records what is done in a run that is traced. */
 export interface Recording {
-  readonly records: readonly TraceRecord[];
-  readonly totals: readonly HookTotal[];
+  /** What results hold of it. */
+  readonly kept: { readonly records: readonly TraceRecord[]; readonly totals: readonly HookTotal[] };
   /** Something was noted in `changes`. */
   note(by: string, what: string, did: TraceAct): void;
   report(verdict: GuardVerdict, what: string, about: Context | undefined): void;

@@ -23,6 +23,8 @@ export class Journal implements Linked<Journal> {
   isBehind = false;
   /** The failure after which nothing more can be written. */
   broken: unknown = undefined;
+  /** What else there is to write when late entries are written. */
+  rest: { entry(isEnd: boolean): EntryDraft | undefined } | undefined = undefined;
   private waiting: readonly NewEntry[] = NOTHING;
   private busy: Promise<void> | undefined = undefined;
   /** The run is ending: only `end` may write. */
@@ -87,6 +89,7 @@ export class Journal implements Linked<Journal> {
 
   /** The last entries of a run, once it is sealed. */
   end(bodies: readonly EntryDraft[]): Awaitable<void> {
+    this.rest = undefined;
     return this.write(this.completedAll(bodies));
   }
 
@@ -108,7 +111,9 @@ export class Journal implements Linked<Journal> {
 
   /** Writes late entries, unless an append has done so. The start of a run is only written with its input. */
   writeLate(): Awaitable<void> {
-    if (this.ahead.length > 0 && this.ahead[0]!.type !== 'run_start') return this.append([]);
+    if (this.ahead.length === 0 || this.ahead[0]!.type === 'run_start') return;
+    const rest = this.rest?.entry(false);
+    return this.append(rest ? [rest] : []);
   }
 
   private completedAll(bodies: readonly EntryDraft[]): readonly NewEntry[] {

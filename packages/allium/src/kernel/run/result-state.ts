@@ -11,7 +11,7 @@ import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
 import type { Store } from '../protocol/store.js';
 import type { RunTrace } from '../protocol/trace.js';
-import { TraceReader } from '../trace/read-trace.js';
+import { TraceReader, type TraceSource } from '../trace/read-trace.js';
 
 /** The cells of sub-agents that have ended, by the id of their session. */
 interface Below {
@@ -31,42 +31,66 @@ export interface ReadableRun {
 
 type Keys = ReadonlyMap<StateCell<any>, string>;
 
-const readers = new WeakMap<RunResult, StateReader>();
-/** The traces of results, if they are traced. Each read returns what is recorded by then. */
-const traces = new WeakMap<RunResult, () => RunTrace>();
 const NO_CELLS: Keys = new Map();
 const NONE: CellHolder = { cells: undefined };
 const NO_CHILDREN: Below = { states: undefined };
 
-/** The reader of a result, or one that knows no cell if none was kept. */
-export function stateIn(result: RunResult): StateReader {
-  return readers.get(result) ?? readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
-}
-
 /** While the run is under way, its cells are read as they are at the moment. */
 export function liveState(result: RunResult, run: ReadableRun): void {
-  readers.set(result, readerOf(run.cells, run.children));
-  keepTrace(result, run);
+  ReadableResult.keep(result, readerOf(run.cells, run.children), tracedBy(run));
 }
 
 /** From here on they stay as they are, whatever the session does next. */
 export function finalState(result: RunResult, run: ReadableRun): void {
-  readers.set(result, readerOf(run.cells.copy(), { states: run.children.states }));
-  keepTrace(result, run);
+  ReadableResult.keep(result, readerOf(run.cells.copy(), { states: run.children.states }), tracedBy(run));
 }
 
-/** The trace of the run that a result belongs to, if it is traced. */
-export function traceIn(result: RunResult): RunTrace | undefined {
-  return traces.get(result)?.();
+function tracedBy({ trace, runId, sessionId, history, children }: ReadableRun): Traced | undefined {
+  return trace && { runId, sessionId, history, children, recorded: trace.kept };
 }
 
-function keepTrace(result: RunResult, { trace, runId, sessionId, history, children }: ReadableRun): void {
-  if (!trace) return;
-  traces.set(result, () => {
-    const { records, totals } = trace;
-    const source = { runId, sessionId, history: history.all(), records, totals, children: children.traces };
-    return new TraceReader(source);
-  });
+/** What the trace of a result is made from when it is read. */
+interface Traced extends Omit<TraceSource, 'history' | 'children'> {
+  readonly history: History;
+  readonly children: Below;
+}
+
+interface Readable {
+  readonly state: StateReader;
+  readonly traced: Traced | undefined;
+}
+
+/** For results that layers made. */
+const others = new WeakMap<object, Readable>();
+
+/**
+ * Results of the kernel hold their state and trace themselves. A map of results would keep those of ended runs in memory
+ * until a full collection.
+ */
+export class ReadableResult {
+  #own: Readable | undefined = undefined;
+
+  static keep(result: object, state: StateReader, traced: Traced | undefined): void {
+    if (#own in result) result.#own = { state, traced };
+    else others.set(result, { state, traced });
+  }
+
+  static #of(result: object): Readable | undefined {
+    return #own in result ? result.#own : others.get(result);
+  }
+
+  /** Not a property of the object itself: results are copied, compared and sent elsewhere as JSON. */
+  get state(): StateReader {
+    return ReadableResult.#of(this)?.state ?? readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
+  }
+
+  /** What is recorded when it is read. Undefined if the run isn't traced. */
+  get trace(): RunTrace | undefined {
+    const traced = ReadableResult.#of(this)?.traced;
+    if (!traced) return undefined;
+    const { history, children, ...rest } = traced;
+    return new TraceReader({ ...rest, history: history.all(), children: children.traces });
+  }
 }
 
 type Kept = Pick<SessionState, 'cells' | 'lastCells' | 'open'>;

@@ -72,8 +72,8 @@ export class RunRecord {
     // An append that is refused must not take along what waits in cells.
     if (how !== 'end') journal.check();
     const due = this.time?.isDue(this.open.activeMs);
-    // The trace is written along with whatever is written anyway.
-    const traced = this.trace?.entry(how === 'end');
+    // The trace is written along with whatever is written anyway. Late entries don't take it: the journal asks for it.
+    const traced = how === 'appendLate' ? undefined : this.trace?.entry(how === 'end');
     if (!this.hasUnwritten && !due) {
       if (!traced) return this.write(entries, how);
       // The end of a run comes last.

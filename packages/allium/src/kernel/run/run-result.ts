@@ -10,11 +10,10 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import { invalidOption, isRecord } from '../lib/errors.js';
 import { type Message, NOTHING, textOf, type Usage } from '../messages/messages.js';
 import type { RunContext } from '../protocol/contexts.js';
-import type { Change, RunResult, StateReader } from '../protocol/result.js';
+import type { Change, RunResult } from '../protocol/result.js';
 import type { RunStatus, Stop } from '../protocol/stop.js';
 import type { PendingRequest } from '../protocol/store.js';
-import type { RunTrace } from '../protocol/trace.js';
-import { finalState, liveState, type ReadableRun, stateIn, traceIn } from './result-state.js';
+import { finalState, liveState, ReadableResult, type ReadableRun } from './result-state.js';
 
 /** What a result needs from its run. */
 export interface ResultRun extends InboxRun, ReadableRun {
@@ -88,7 +87,7 @@ export function runResult(
   return made;
 }
 
-class Result implements RunResult {
+class Result extends ReadableResult implements RunResult {
   readonly status: RunStatus;
   readonly stop: Stop;
   readonly text: string;
@@ -103,6 +102,7 @@ class Result implements RunResult {
   declare readonly queued: readonly Message[];
   declare readonly changes: readonly Change[];
   constructor(run: ResultRun, status: RunStatus, stop: Stop) {
+    super();
     const { history, open } = run;
     const last = history.lastAnswer(open.from);
     this.status = status;
@@ -126,15 +126,6 @@ class Result implements RunResult {
       this.changes = changesOf(run);
     }
     Object.freeze(this);
-  }
-
-  /** Not a property of the object itself: results are copied, compared and sent elsewhere as JSON. */
-  get state(): StateReader {
-    return stateIn(this);
-  }
-
-  get trace(): RunTrace | undefined {
-    return traceIn(this);
   }
 
   /** Loggers print values, not getters. */

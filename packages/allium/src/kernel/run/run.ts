@@ -95,6 +95,7 @@ export class Run extends RunRecord implements ToolsRun {
     this.turn = this.open.turns;
     this.request = this.agent.request(plan, 1);
     if ('slots' in plan) this.trace = new Recorder(this, plan.slots, keepsTrace, this.open.trace);
+    journal.rest = this.trace;
     start.parent?.inside.push(this);
     // A sub-agent answers a model, which should read placeholders, not originals.
     if (!start.parent && answerRestorers(plan).length > 0)

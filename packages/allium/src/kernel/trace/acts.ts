@@ -10,13 +10,16 @@ import {
 import { frozenMessages } from '../context/request-checks.js';
 import type { RequestParts } from '../context/run-port.js';
 import type { ToolInput } from '../context/tool-context.js';
+import { isFrozenJson } from '../lib/frozen-json.js';
 import { type Message, type ModelResponse, textOf } from '../messages/messages.js';
 import { patched, type ToolResult, type ToolResultPatch } from '../messages/tool-result.js';
 import type { AcceptVerdict, ToolVerdict, TurnAction } from '../protocol/middleware.js';
 import type { RuleHook } from '../protocol/plan.js';
 import { controlKind } from '../protocol/signals.js';
 import type { TraceAct, TraceChanges, TraceRecord, ValueChange } from '../protocol/trace.js';
-import { type Recorder, SIGNALS, type Slot } from './recorder.js';
+import { contentOf, Difference, type Slot } from './kept-acts.js';
+import { type Recorder, SIGNALS } from './recorder.js';
+import { isEqual } from './value-changes.js';
 
 /** The parts of a call that hooks may assign. An assignment makes a new object. */
 export function partsOf(ctx: Context): unknown {
@@ -77,19 +80,40 @@ export function answered(
 ): void {
   const did: TraceAct = before === undefined ? 'answered' : 'rewrote';
   // The result of a run is recorded where the run ends.
-  const changed = ctx.seam === 'run' ? [] : difference(recorder, contentOf(before), contentOf(after));
-  const changes: TraceChanges = ctx.seam === 'model' ? { response: changed } : { result: changed };
-  recorder.add(slot, did, ctx, started, ms, changed.length > 0 ? { changes } : {});
+  if (ctx.seam === 'run') recorder.add(slot, did, ctx, started, ms);
+  else addDifference(recorder, slot, did, ctx, started, ms, before, after);
 }
 
-/** What a model or tool said, without usage and the like. */
-function contentOf(result: unknown): unknown {
-  const { content, details, isError } = Object(result) as Partial<ToolResult>;
-  if (content === undefined) return undefined;
-  const made: { -readonly [K in keyof ToolResult]?: ToolResult[K] } = { content };
-  if (details !== undefined) made.details = details;
-  if (isError) made.isError = isError;
-  return Object.freeze(made);
+/** Records that it changed what a model or tool said. The kernel freezes what hooks return, except details that aren't JSON. */
+function addDifference(
+  recorder: Recorder,
+  slot: Slot,
+  did: TraceAct,
+  ctx: LayerContext,
+  started: number,
+  ms: number,
+  before: unknown,
+  after: unknown,
+): void {
+  const { telling } = recorder;
+  const part = ctx.seam === 'model' ? 'response' : 'result';
+  const [from, to] = [fixed(before), fixed(after)];
+  if (!telling.guarded && from !== MAY_CHANGE && to !== MAY_CHANGE) {
+    recorder.add(slot, did, ctx, started, ms, new Difference(part, from, to));
+    return;
+  }
+  const changed = telling.changes(contentOf(before), contentOf(after));
+  const changes = { [part]: changed } as TraceChanges;
+  recorder.add(slot, did, ctx, started, ms, changed.length > 0 ? { changes } : undefined);
+}
+
+const MAY_CHANGE = Symbol('may change');
+
+/** The part of a result that is recorded, or `MAY_CHANGE` if somebody could still change it. */
+function fixed(result: unknown): unknown {
+  const { details } = Object(result) as Partial<ToolResult>;
+  if (details !== undefined && !isFrozenJson(details)) return MAY_CHANGE;
+  return Object.isFrozen(result) ? result : contentOf(result);
 }
 
 /** It threw. An abort doesn't count: it comes from outside. */
@@ -149,7 +173,7 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
   acceptMessage(recorder, slot, ctx, started, ms, answer: AcceptVerdict, { subject }) {
     if (answer === subject) return;
     if ('block' in answer) {
-      recorder.add(slot, 'blocked', ctx, started, ms, {});
+      recorder.add(slot, 'blocked', ctx, started, ms);
       return;
     }
     const changes = { message: difference(recorder, subject, answer) };
@@ -172,8 +196,8 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
   },
   beforeToolCall(recorder, slot, ctx: ToolContext, started, ms, answer: ToolVerdict | undefined) {
     if (answer === undefined) return;
-    if ('block' in answer) recorder.add(slot, 'blocked', ctx, started, ms, {});
-    else if ('ask' in answer) recorder.add(slot, 'asked', ctx, started, ms, {});
+    if ('block' in answer) recorder.add(slot, 'blocked', ctx, started, ms);
+    else if ('ask' in answer) recorder.add(slot, 'asked', ctx, started, ms);
     else if ('args' in answer) {
       const changes = { args: difference(recorder, ctx._input.raw, answer.args) };
       recorder.add(slot, 'rewrote', ctx, started, ms, { changes });
@@ -192,8 +216,8 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
     { result },
   ) {
     const left = patch === undefined ? ctx.result : patched(ctx.result!, patch);
-    const changes = { result: difference(recorder, contentOf(result), contentOf(left)) };
-    if (changes.result.length > 0) recorder.add(slot, 'rewrote', ctx, started, ms, { changes });
+    if (!isEqual(contentOf(result), contentOf(left)))
+      addDifference(recorder, slot, 'rewrote', ctx, started, ms, result, left);
   },
   afterModelResponse(recorder, slot, ctx, started, ms, action: TurnAction, { subject }) {
     const { response, injectMessages = [], decision, why } = action;

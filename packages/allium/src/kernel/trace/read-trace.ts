@@ -17,8 +17,8 @@ import type {
   TracedText,
   TraceRecord,
 } from '../protocol/trace.js';
+import { summed } from './kept-acts.js';
 import { fromHistory, type ListItem, readList } from './message-lists.js';
-import { summed } from './recorder.js';
 import { story } from './story.js';
 import { isEqual } from './value-changes.js';
 
@@ -28,8 +28,7 @@ export interface TraceSource {
   readonly sessionId: string;
   /** The history of the session, at least up to the end of the run. */
   readonly history: readonly Message[];
-  readonly records: readonly TraceRecord[];
-  readonly totals: readonly HookTotal[];
+  readonly recorded: { readonly records: readonly TraceRecord[]; readonly totals: readonly HookTotal[] };
   /** Traces of sub-agents, by the id of their session. */
   readonly children?: ReadonlyMap<string, RunTrace> | undefined;
 }
@@ -37,20 +36,28 @@ export interface TraceSource {
 export class TraceReader implements RunTrace {
   readonly runId: string;
   readonly sessionId: string;
-  readonly records: readonly TraceRecord[];
-  readonly totals: readonly HookTotal[];
+  private read: readonly TraceRecord[] | undefined;
   private known: Index | undefined;
   private readonly lists = new Map<number, readonly ListItem[]>();
+  readonly #recorded: TraceSource['recorded'];
   readonly #history: readonly Message[];
   readonly #children: ReadonlyMap<string, RunTrace> | undefined;
 
   constructor(source: TraceSource) {
     this.runId = source.runId;
     this.sessionId = source.sessionId;
-    this.records = Object.freeze(source.records.toSorted((a, b) => a.n - b.n));
-    this.totals = source.totals;
+    this.#recorded = source.recorded;
     this.#history = source.history;
     this.#children = source.children;
+  }
+
+  get records(): readonly TraceRecord[] {
+    this.read ??= Object.freeze(this.#recorded.records.toSorted((a, b) => a.n - b.n));
+    return this.read;
+  }
+
+  get totals(): readonly HookTotal[] {
+    return this.#recorded.totals;
   }
 
   /** Made on demand: many traces are kept and never read. */
@@ -284,8 +291,10 @@ export function readTrace(
     runId: wanted,
     sessionId,
     history: state.history.all(),
-    records: traced.flatMap(({ records }) => records),
-    totals: summed(traced.flatMap(({ totals = [] }) => totals)),
+    recorded: {
+      records: traced.flatMap(({ records }) => records),
+      totals: summed(traced.flatMap(({ totals = [] }) => totals)),
+    },
     children,
   });
 }

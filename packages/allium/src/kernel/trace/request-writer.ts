@@ -7,7 +7,7 @@ import { type ModelRequest, modelName, type ToolSpec } from '../messages/model.j
 import type { SentRequest, TraceChanges, TracedText } from '../protocol/trace.js';
 import { MessageLists } from './message-lists.js';
 import { type Telling, WITHHELD } from './telling.js';
-import { inserted, isEqual, splice } from './value-changes.js';
+import { inserted, isEqual, jsonOf, splice } from './value-changes.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -20,6 +20,7 @@ export class RequestWriter {
   private readonly prompts = new Map<string, number>([['', 0]]);
   /** The system prompt that each step made the last time. */
   private readonly lastPrompts = new Map<string, string>();
+  private readonly repeated = new Map<string, TracedText>();
   /** The last step that changed the messages of a model call. */
   private readonly steps = new WeakMap<SeamCall, number>();
   /** The last request of each caller. */
@@ -54,9 +55,11 @@ export class RequestWriter {
       const removed = from!.filter((name) => !to!.includes(name));
       made.tools = { added, removed };
     }
-    // A stand-in for a model has the same name.
-    const [from, to] = [modelName(before.model), modelName(after.model)];
-    if (from !== to) made.model = { from, to };
+    if (before.model !== after.model) {
+      // A stand-in for a model has the same name.
+      const [from, to] = [modelName(before.model), modelName(after.model)];
+      if (from !== to) made.model = { from, to };
+    }
     if (before.settings !== after.settings)
       made.settings = this.telling.changes(before.settings, after.settings);
     return Object.keys(made).length > 0 ? made : undefined;
@@ -85,7 +88,7 @@ export class RequestWriter {
     // Looking up the same string again is faster than looking up an equal one.
     const again = last === after ? this.prompts.get(last) : undefined;
     // Most steps turn the same prompt into the same text every turn.
-    if (again !== undefined) return { of: again, given, start: after.length, end: after.length, text: '' };
+    if (again !== undefined) return this.sameAgain(step, again, given, after.length);
     const made = [before, last ?? '', '']
       .flatMap((text) => {
         const of = this.prompts.get(text);
@@ -100,6 +103,15 @@ export class RequestWriter {
     if (whole !== after) return { of: 0, given, start: 0, end: 0, text: whole };
     this.remember(after, n);
     this.lastPrompts.set(step, after);
+    return made;
+  }
+
+  /** One object for all turns: a long run would keep thousands. */
+  private sameAgain(step: string, of: number, given: number, at: number): TracedText {
+    const known = this.repeated.get(step);
+    if (known?.of === of && known.given === given) return known;
+    const made = { of, given, start: at, end: at, text: '' };
+    this.repeated.set(step, made);
     return made;
   }
 
@@ -143,7 +155,7 @@ export class RequestWriter {
     if (before?.systemPrompt !== systemPrompt) made.systemPrompt = this.sentPrompt(n, ctx, systemPrompt);
     if (before?.tools !== tools) made.tools = this.sentTools(tools);
     if (before?.model !== model) made.model = model;
-    if (!isEqual(before?.settings, settings)) made.settings = this.telling.json(settings) as typeof settings;
+    if (!isEqual(before?.settings, settings)) made.settings = jsonOf(settings) as typeof settings;
     this.before.set(caller, { systemPrompt, tools, settings, model });
     return made;
   }

@@ -4,11 +4,9 @@ import type { Context } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
 import { isTellable, safeStackFrames, safeValue } from '../guards/safe-values.js';
 import { codeOf, errorKind, messageOf } from '../lib/errors.js';
-import { isFrozenJson, toJson } from '../lib/frozen-json.js';
-import { toStoredJson } from '../lib/json-texts.js';
 import type { Message } from '../messages/messages.js';
 import type { TracedError, ValueChange } from '../protocol/trace.js';
-import { valueChanges } from './value-changes.js';
+import { jsonOf, plainChanges, valueChanges } from './value-changes.js';
 
 export const WITHHELD = '[withheld]';
 
@@ -17,7 +15,8 @@ export const WITHHELD = '[withheld]';
  * if there is one, what hooks wrote is withheld. What was sent to a model has passed the guards and stays.
  */
 export class Telling {
-  private readonly guarded: boolean;
+  /** Something may have to be removed. */
+  readonly guarded: boolean;
   private readonly judged: boolean;
   /** Guards are being asked for the trace, which doesn't count as one of their calls. */
   asks = false;
@@ -32,7 +31,7 @@ export class Telling {
   value(given: unknown): unknown {
     if (given === undefined) return undefined;
     if (this.judged) return WITHHELD;
-    const json = this.json(given);
+    const json = jsonOf(given);
     if (!this.guarded) return json;
     this.asks = true;
     try {
@@ -47,20 +46,9 @@ export class Telling {
 
   /** The differences between two values, after the guards. If no guard judges, only these are copied. */
   changes(before: unknown, after: unknown): readonly ValueChange[] {
-    const plain = this.guarded ? undefined : valueChanges(before, after);
-    if (plain) return plain;
+    if (!this.guarded) return plainChanges(before, after);
     const [from, to] = [this.value(before), this.value(after)];
     return valueChanges(from, to) ?? [{ path: [], from, to }];
-  }
-
-  /** The whole value as JSON. */
-  json(given: unknown): unknown {
-    if (isFrozenJson(given)) return given;
-    try {
-      return toJson(given, '');
-    } catch {
-      return toStoredJson(given);
-    }
   }
 
   text(given: string): string {

@@ -556,3 +556,73 @@ function methods(store: ReturnType<typeof memoryStore>) {
     Object.entries(bound).map(([name, method]) => [name, (method as () => unknown).bind(store)]),
   ) as never as typeof store;
 }
+
+describe('what a trace keeps until it is read', () => {
+  it('is as it was when it happened, whatever its owner does to it later', async () => {
+    const details = { at: new Date(0), list: ['one'] };
+    const content = [{ type: 'text' as const, text: 'changed' }];
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')]),
+      tools: [add],
+      middleware: [
+        { name: 'wrapping', wrapTool: async (_, next) => ({ ...(await next()), content }) },
+        { name: 'noting', afterToolCall: () => ({ details }) },
+      ],
+      ...change,
+    });
+    const { trace } = await agent.run('x');
+    details.at.setFullYear(2000);
+    expect(() => content.push({ type: 'text', text: 'more' })).toThrow(TypeError);
+    expect(recordOf(trace, 'wrapping').changes!.result).toEqual([
+      { path: ['content', 0, 'text'], from: '3', to: 'changed' },
+    ]);
+    expect(recordOf(trace, 'noting').changes!.result).toEqual([
+      { path: ['details'], to: { at: '1970-01-01T00:00:00.000Z', list: ['one'] } },
+    ]);
+  });
+
+  it('is in entries of the journal, in copies of them and in their JSON', async () => {
+    const store = memoryStore();
+    const append = store.append.bind(store);
+    const written: object[] = [];
+    store.append = (...args) => {
+      written.push(...args[2].filter(({ type }) => type === 'trace'));
+      return append(...args);
+    };
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')]),
+      tools: [add],
+      store,
+      ...change,
+    });
+    const { trace } = await agent.session('s1').run('x');
+    const stored = store.read('s1', 1).filter((entry) => entry.type === 'trace');
+    const copies = [stored, written.map((one) => ({ ...one })), JSON.parse(JSON.stringify(written))];
+    for (const entries of [...copies, written.map((one) => structuredClone(one))])
+      expect(entries.flatMap(({ records }: { records: unknown[] }) => records)).toEqual(trace!.records);
+  });
+
+  it('is stored with the last result of a turn, before the next model call ends', async () => {
+    const store = memoryStore();
+    let seen: string[] = [];
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')]),
+      middleware: [
+        {
+          name: 'waiting',
+          async beforeModel({ turn }) {
+            if (turn === 1) return;
+            // By then the process has waited, and late entries are written.
+            for (let i = 0; i < 3; i++) await new Promise(setImmediate);
+            seen = acts(readTrace('s1', store.read('s1', 1)));
+          },
+        },
+      ],
+      tools: [add],
+      store,
+      ...change,
+    });
+    await agent.session('s1').run('x');
+    expect(seen).toEqual(['model stream called', 'tool execute called']);
+  });
+});

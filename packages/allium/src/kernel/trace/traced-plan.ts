@@ -10,7 +10,8 @@ import { isThenable } from '../lib/errors.js';
 import type { Guard, PlannedGuard } from '../protocol/middleware.js';
 import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
 import { answered, failed, type Given, partsOf, RULE_ACTS, wrote } from './acts.js';
-import type { Recorder, Slot } from './recorder.js';
+import type { Slot } from './kept-acts.js';
+import type { Recorder } from './recorder.js';
 import { TracedWrap } from './traced-wrap.js';
 
 export interface TracedPlan extends ComposedPlan {
@@ -143,12 +144,14 @@ function over(
 ): unknown {
   const ms = recorder.now() - started;
   recorder.spent(slot, ms);
-  const told = recorder.quietly(() => {
+  try {
     const parts = partsOf(ctx);
     if (parts !== before.parts) wrote(recorder, slot, ctx, started, ms, before.parts, parts);
-    return ended(recorder, slot, ctx, started, ms, answer, before);
-  });
-  return told ?? answer;
+    return ended(recorder, slot, ctx, started, ms, answer, before) ?? answer;
+  } catch {
+    // Recording fails no run: what is invalid is told where the kernel checks it.
+    return answer;
+  }
 }
 
 function threw(recorder: Recorder, slot: Slot, ctx: Context, started: number, error: unknown): never {

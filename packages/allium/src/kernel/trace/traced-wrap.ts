@@ -4,7 +4,8 @@ import type { LayerContext } from '../context/context.js';
 import { isThenable } from '../lib/errors.js';
 import { NOTHING } from '../messages/messages.js';
 import { answered, failed, partsOf, wrote } from './acts.js';
-import type { Recorder, Slot } from './recorder.js';
+import type { Slot } from './kept-acts.js';
+import type { Recorder } from './recorder.js';
 
 type Next = (override?: Record<string, unknown>) => Promise<unknown>;
 
@@ -41,11 +42,16 @@ export class TracedWrap {
       return this.threw(error);
     }
     if (!isThenable(returned)) return this.over(returned);
-    const over = (result: unknown): unknown => this.over(result);
-    const threw = (error: unknown): never => this.threw(error);
-    if (!(returned instanceof Promise)) return returned.then(over, threw);
+    if (!(returned instanceof Promise))
+      return returned.then(
+        (result) => this.over(result),
+        (error) => this.threw(error),
+      );
     // The same promise: in a later one, an attempt that nobody awaited might settle unnoticed.
-    returned.then(over, threw).catch(() => {});
+    returned.then(
+      (result) => this.over(result),
+      (error) => this.recordError(error),
+    );
     return returned;
   }
 
@@ -53,7 +59,11 @@ export class TracedWrap {
     this.pause();
     this.inside++;
     this.attempts++;
-    this.recorder.quietly(() => this.tellEntry(override));
+    try {
+      this.recordEntry(override);
+    } catch {
+      // Recording fails no run.
+    }
     const work = next(override);
     work.then(
       (result) => this.comeOut(result, undefined),
@@ -65,7 +75,7 @@ export class TracedWrap {
     return work;
   }
 
-  private tellEntry(override: Record<string, unknown> | undefined): void {
+  private recordEntry(override: Record<string, unknown> | undefined): void {
     const { recorder, slot, ctx, attempts } = this;
     if (attempts > 1) {
       const error = this.lastError;
@@ -109,19 +119,24 @@ export class TracedWrap {
   }
 
   private threw(error: unknown): never {
+    this.recordError(error);
+    throw error;
+  }
+
+  private recordError(error: unknown): void {
     const { recorder, slot, ctx } = this;
     this.pause();
     recorder.spent(slot, this.own);
     // An error that came through `next()` is not its own.
     if (!this.errors.includes(error))
       recorder.quietly(() => failed(recorder, slot, ctx, this.started, this.told(), error));
-    throw error;
   }
 }
 
 /** The parts of the call as `next(override)` passes them in. Arguments given there are raw input again. */
 function overridden(parts: unknown, override: Record<string, unknown> | undefined): unknown {
-  const given = Object.entries(override ?? {}).filter(([, value]) => value !== undefined);
+  if (override === undefined) return parts;
+  const given = Object.entries(override).filter(([, value]) => value !== undefined);
   if (given.length === 0) return parts;
   const { args } = Object.fromEntries(given);
   return { ...(parts as object), ...Object.fromEntries(given), ...(args !== undefined && { raw: args }) };

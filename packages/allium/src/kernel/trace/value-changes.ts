@@ -2,7 +2,7 @@
 
 import { isRecord } from '../lib/errors.js';
 import { isFrozenJson, isPlainObject, toJson } from '../lib/frozen-json.js';
-import { DEEPEST } from '../lib/json-texts.js';
+import { DEEPEST, toStoredJson } from '../lib/json-texts.js';
 import type { ValueChange } from '../protocol/trace.js';
 
 /** More differences than this are recorded as one: the whole value. */
@@ -18,6 +18,24 @@ export function valueChanges(before: unknown, after: unknown): readonly ValueCha
     return found.length > MOST ? [changed([], before, after)] : found;
   } catch {
     return undefined;
+  }
+}
+
+/** The differences between two values. What isn't JSON is recorded as `JSON.stringify` would write it. */
+export function plainChanges(before: unknown, after: unknown): readonly ValueChange[] {
+  const plain = valueChanges(before, after);
+  if (plain) return plain;
+  const [from, to] = [jsonOf(before), jsonOf(after)];
+  return valueChanges(from, to) ?? [{ path: [], from, to }];
+}
+
+/** The value as JSON. */
+export function jsonOf(given: unknown): unknown {
+  if (given === undefined || isFrozenJson(given)) return given;
+  try {
+    return toJson(given, '');
+  } catch {
+    return toStoredJson(given);
   }
 }
 
