@@ -155,7 +155,7 @@ export {
 } from './kernel/protocol/trace.js';
 export { type Hazard, TRAITS } from './kernel/protocol/traits.js';
 export { runResult } from './kernel/run/run-result.js';
-export { readTrace } from './kernel/trace/read-trace.js';
+export { readTrace } from './kernel/story/read-trace.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { isTransient } from './kit/transient.js';

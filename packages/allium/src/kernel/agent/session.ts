@@ -26,7 +26,7 @@ import type { RunTrace } from '../protocol/trace.js';
 import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/start.js';
-import { loadTrace } from '../trace/read-trace.js';
+import { loadTrace } from '../story/read-trace.js';
 import { checkSessionId } from './agent-options.js';
 import { cancel, endWaiting } from './cancel-run.js';
 import { giveAnswer } from './post-answer.js';

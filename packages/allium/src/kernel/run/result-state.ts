@@ -11,7 +11,7 @@ import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
 import type { Store } from '../protocol/store.js';
 import type { RunTrace } from '../protocol/trace.js';
-import { TraceReader, type TraceSource } from '../trace/read-trace.js';
+import { TraceReader, type TraceSource } from '../story/read-trace.js';
 
 /** The cells of sub-agents that have ended, by the id of their session. */
 interface Below {

@@ -17,10 +17,10 @@ import type {
   TracedText,
   TraceRecord,
 } from '../protocol/trace.js';
-import { summed } from './kept-acts.js';
-import { fromHistory, type ListItem, readList } from './message-lists.js';
+import { summed } from '../trace/kept-acts.js';
+import { fromHistory, type ListItem, readList } from '../trace/message-lists.js';
+import { isEqual } from '../trace/value-changes.js';
 import { story } from './story.js';
-import { isEqual } from './value-changes.js';
 
 /** What a trace is read from. */
 export interface TraceSource {
