@@ -16,7 +16,7 @@ export type { Facet } from './middleware-laws/observation.js';
 export type { Scenario } from './middleware-laws/scenarios.js';
 
 export interface CheckMiddlewareOptions {
-  /** Makes it with nothing to do, where the factory gives it something. @default the factory */
+  /** Makes the middleware with nothing to do, if the factory gives it something. @default the factory */
   readonly neutral?: MiddlewareFactory;
   /** Makes other middleware for every run: what its `order` requires. They stand around it, or where `order` says. @default none */
   readonly companions?: (env: { readonly clock: Clock }) => readonly Middleware[];
