@@ -225,9 +225,10 @@ class FileStore implements SyncStore {
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
     const known = this.#files.get(sessionId);
-    // An append has just read everything.
-    const file = known?.readAt === moment() ? known : this.#current(sessionId);
-    if (file === undefined) return [];
+    // An append has just read everything, and there was nothing.
+    if (known?.readAt === moment() && known.state.places.size === 0) return NOTHING;
+    const file = this.#current(sessionId);
+    if (file === undefined) return NOTHING;
     const oldest = file.state.items[0];
     if (oldest !== undefined && oldest.n <= after) {
       file.append(takenLine(after), false);
@@ -235,7 +236,7 @@ class FileStore implements SyncStore {
     }
     // Also items that somebody took without getting to overwrite them.
     if (file.state.places.size > file.state.items.length) this.#wipe(file, (n) => n <= after);
-    return file.state.items.length === 0 ? NOTHING : file.state.items.slice();
+    return file.state.items.slice();
   }
 
   #wipe(file: SessionFile, isTaken: (n: number) => boolean): void {

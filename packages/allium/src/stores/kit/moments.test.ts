@@ -105,6 +105,18 @@ const folder = (): string => {
   dirs.push(dir);
   return dir;
 };
+it('takes from a file that was put to rest since the append', () => {
+  const store = fileStore({ dir: folder() });
+  store.post('s', cancel);
+  store.append('s', 0, [entry]);
+  for (let i = 0; i < 600; i++) store.append(`${i}`, 0, [entry]);
+  expect(store.take('s', 1)).toEqual([]);
+  store.post('s', cancel);
+  expect(store.take('s', 1).map(({ n }) => n)).toEqual([2]);
+  store.close();
+  for (const dir of dirs.splice(0)) fs.rmSync(dir, { recursive: true, force: true });
+});
+
 describe.each([
   ['memory', () => [memoryStore()].flatMap((store) => [store, store])],
   ['file', () => [folder()].flatMap((dir) => [fileStore({ dir }), fileStore({ dir })])],
