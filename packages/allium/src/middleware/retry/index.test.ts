@@ -191,6 +191,29 @@ describe('retry', () => {
     });
   });
 
+  describe('says in `changes` why it did not call again', () => {
+    const asked = { headers: { 'retry-after': '31' } };
+    it.each<[string, unknown, RetryOptions, string]>([
+      ['not transient', status(400), {}, 'the error is not transient'],
+      ['refused by `retryOn`', status(503), { retryOn: () => false }, '`retryOn` said no'],
+      ['no attempt left', status(503), { attempts: 2 }, 'all 2 attempts failed'],
+      ['one attempt', status(503), { attempts: 1 }, 'one attempt is all it may make'],
+      [
+        'too long a wait',
+        status(429, asked),
+        {},
+        'it was asked to wait 31000 ms, longer than `maxDelayMs`, 30000',
+      ],
+    ])('%s', async (_, error, options, why) => {
+      const { agent, clock } = setup([failWith(error), failWith(error)], options);
+      const run = agent.run('hi').catch((thrown) => thrown);
+      await clock.advance(10_000);
+      const { changes } = (await run).result;
+      const what = `did not call the model again: ${why} (${(error as Error).message})`;
+      expect(changes).toContainEqual({ turn: 1, by: 'retry', what });
+    });
+  });
+
   describe('never retries', () => {
     it.each([400, 401, 403, 404, 413, 422])('a status of %i', async (code) => {
       const { agent, model } = setup([failWith(status(code))]);
@@ -358,6 +381,8 @@ describe('retry', () => {
       expect((await run).status).toBe('done');
       expect(calls()).toBe(3);
       expect(model.requests[1]?.messages.at(-1)).toMatchObject({ isError: true });
+      const what = expect.stringMatching(/^did not call ".+" again: all 3 attempts failed \(reset\)$/);
+      expect((await run).changes).toContainEqual({ turn: 1, by: 'retry', what });
     });
 
     it('leaves model errors alone', async () => {

@@ -84,12 +84,21 @@ export function retry(options: RetryOptions = {}): Middleware {
     const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
     return jitter === 'full' ? random() * delay : delay;
   };
-  /** Waits before another attempt; false if there is none. */
+  /** Waits before another attempt; false if there is to be none. */
   const waited = async (ctx: ModelContext | ToolContext, error: unknown, attempt: number) => {
-    if (attempt >= attempts || !(await retryOn(error, ctx))) return false;
+    const decline = (why: string): false => {
+      const what = ctx.seam === 'tool' ? `"${ctx.toolCall.name}"` : 'the model';
+      ctx.note(`did not call ${what} again: ${why} (${safeErrorMessage(error, ctx)})`);
+      return false;
+    };
+    if (attempt >= attempts)
+      return decline(attempts === 1 ? 'one attempt is all it may make' : `all ${attempts} attempts failed`);
+    if (!(await retryOn(error, ctx)))
+      return decline(settings.retryOn === isTransient ? 'the error is not transient' : '`retryOn` said no');
     const clock = given ?? ctx.agent.clock;
     const asked = retryAfterOf(error, clock.now());
-    if (asked !== undefined && asked > maxDelayMs) return false;
+    if (asked !== undefined && asked > maxDelayMs)
+      return decline(`it was asked to wait ${asked} ms, longer than \`maxDelayMs\`, ${maxDelayMs}`);
     const delayMs = asked ?? backOff(attempt);
     const call = ctx.seam === 'tool' ? { tool: ctx.toolCall.name, callId: ctx.toolCall.id } : {};
     ctx.emit('retry', {
