@@ -18,7 +18,7 @@ function App() {
       location.hash = chat;
       setHistory(undefined);
       const response = await fetch(`/api/chat/${chat}`);
-      setHistory((await response.json()).messages);
+      setHistory(await response.json());
       await refresh();
     },
     [refresh],
@@ -61,9 +61,9 @@ function App() {
 function Chat({ id, history, onEnd }) {
   const { messages, sendMessage, regenerate, status, error, addToolApprovalResponse } = useChat({
     id,
-    messages: history,
+    messages: history.messages,
     // A reload in the middle of an answer goes on with it.
-    resume: true,
+    resume: history.running,
     transport: new DefaultChatTransport({ api: '/api/chat' }),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     onFinish: onEnd,

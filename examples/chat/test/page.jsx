@@ -8,14 +8,14 @@ import { createRoot } from 'react-dom/client';
 
 const base = `/v${SDK}`;
 const id = new URLSearchParams(location.search).get('chat');
-const { messages } = await (await fetch(`${base}/chat/${id}`)).json();
+const { messages, running } = await (await fetch(`${base}/chat/${id}`)).json();
 
 function Page() {
   const [input, setInput] = useState('');
   const chat = useChat({
     id,
     messages,
-    resume: true,
+    resume: running,
     transport: new ai.DefaultChatTransport({ api: `${base}/chat` }),
     sendAutomaticallyWhen: ai.lastAssistantMessageIsCompleteWithApprovalResponses,
   });

@@ -1,5 +1,6 @@
 /** Starts a run, here or in a queue, and answers with its events or its result. */
 import type { Agent, RunOptions, RunResult, RunStream, Stop } from '../index.js';
+import { afterEntry } from './cursor.js';
 import type { ClientEnd, ClientUsage, Question } from './events.js';
 import { type Found, tenantOf } from './find-session.js';
 import { questionOf, told } from './projection.js';
@@ -13,6 +14,7 @@ import {
 } from './queued.js';
 import type { EventReader } from './reader.js';
 import type { Call, Handling } from './route.js';
+import { RunReader } from './run-reader.js';
 import { sseLines, sseResponse, type TextSource } from './sse.js';
 
 /** What hooks and tools get to know about the request. */
@@ -36,11 +38,15 @@ export async function runAnswer(call: Call, found: Found, begin: Begin): Promise
 }
 
 /** A run that has begun, here or elsewhere. */
-interface StartedRun {
-  reader(): EventReader;
+interface StartedRun extends FollowedRun {
   /** Waits for its end. */
   result(): Promise<ShownResult>;
-  /** Ends it. */
+}
+
+/** A run that a request reads. */
+export interface FollowedRun {
+  reader(): EventReader;
+  /** Ends it, if this request has begun it. */
   stop(reason: string): Promise<unknown>;
 }
 
@@ -67,7 +73,7 @@ export async function startRun(call: Call, found: Found, begin: Begin): Promise<
     // Nobody waits for this: an `onError` that throws must not end the process.
     .catch(() => undefined);
   return {
-    reader: run.reader,
+    reader: () => new RunReader(run.reader()),
     async result() {
       const result = await run.stream.result.catch((error: { result?: RunResult }) => {
         if (error?.result === undefined) throw error;
@@ -91,7 +97,7 @@ async function startQueued(
   const { metadata } = runOptions(call, agent);
   const options = { sessionId: storeId, ...tenantOf(caller), ...(metadata && { metadata }) };
   const runId = await enqueue(queue, handling.names.get(agent)!, begin, options);
-  const after = `${head}.999999999`;
+  const after = afterEntry(head);
   const result = async (): Promise<ShownResult> => {
     const { status, ...outcome } = await queue.finished(runId, { signal: request.signal });
     return {
@@ -109,7 +115,7 @@ async function startQueued(
   };
   return {
     // After everything that was there before.
-    reader: () => new JobReader(queue.reader(storeId, head === 0 ? {} : { after }), job),
+    reader: () => new RunReader(new JobReader(queue.reader(storeId, head === 0 ? {} : { after }), job)),
     result,
     stop: (reason) => queue.cancel(runId, reason),
   };
@@ -126,7 +132,7 @@ const STOP: Readonly<Record<QueuedOutcome['status'], Stop>> = {
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 } as const;
 
 /** What happens when the client leaves. A detached run is not affected. */
-export function leaving({ body }: Call, run: StartedRun, otherwise: boolean): () => void {
+export function leaving({ body }: Call, run: FollowedRun, otherwise: boolean): () => void {
   const detached = (body?.detached as boolean | undefined) ?? otherwise;
   return () => {
     // It may have ended just now.

@@ -32,6 +32,11 @@ export function factId(seq: number, index: number, shown?: Shown): string {
   return `${seq}.${index}${suffix(shown)}`;
 }
 
+/** After everything that entry `seq` tells. */
+export function afterEntry(seq: number): string {
+  return factId(seq, 999_999_999);
+}
+
 export function liveId(seq: number, epoch: string, n: number, shown: Shown | undefined): string {
   return `${seq}~${epoch}.${n}${suffix(shown)}`;
 }

@@ -64,6 +64,8 @@ export interface EventHub {
   mirror(sessionId: string, seq: number, events: AsyncIterable<AgentEvent>): MirroredRun;
   /** Does this process run the session? */
   isLive(sessionId: string): boolean;
+  /** Waits for a run that is being published in this process, until it has begun or could not. Never rejects. */
+  begun(sessionId: string): Promise<void>;
 }
 
 export interface PublishedRun {
@@ -96,6 +98,7 @@ export function eventHub(options: EventHubOptions): EventHub {
   if (watch !== undefined) checkFunction('watch', watch);
   const projection = new Projection(show);
   const live = new Map<string, LiveRun>();
+  const beginning = new Map<string, Promise<unknown>>();
   const place: Place = { store, projection, live, clock, pollMs, silenceMs, watch };
   const reader = (sessionId: string, follow: FollowOptions = {}): EventReader => {
     checkOptions('follow', follow, ['after', 'stay', 'signal']);
@@ -108,8 +111,32 @@ export function eventHub(options: EventHubOptions): EventHub {
     live.set(sessionId, run);
     return run;
   };
+  const publish: EventHub['publish'] = async (sessionId, start, { isNew = false } = {}) => {
+    const head = isNew ? 0 : store.head(sessionId);
+    const seq = isThenable(head) ? await head : head;
+    const stream = start().detach();
+    const events = stream[Symbol.asyncIterator]();
+    const first = await events.next();
+    if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before its first event.');
+    const run = begin(sessionId, { seq, events, first: first.value, isNew });
+    return { stream, ended: run.ended, reader: () => new SessionReader(place, sessionId, {}, run, seq) };
+  };
   return {
     reader,
+    async publish(sessionId, start, options) {
+      const run = publish(sessionId, start, options);
+      // Several may try at once: one of them begins.
+      const all = Promise.allSettled([run, beginning.get(sessionId)]);
+      beginning.set(sessionId, all);
+      try {
+        return await run;
+      } finally {
+        if (beginning.get(sessionId) === all) beginning.delete(sessionId);
+      }
+    },
+    async begun(sessionId) {
+      await beginning.get(sessionId);
+    },
     isLive: (sessionId) => live.get(sessionId)?.isMirror === false,
     async *follow(sessionId, follow) {
       const events = reader(sessionId, follow);
@@ -118,16 +145,6 @@ export function eventHub(options: EventHubOptions): EventHub {
       } finally {
         events.leave();
       }
-    },
-    async publish(sessionId, start, { isNew = false } = {}) {
-      const head = isNew ? 0 : store.head(sessionId);
-      const seq = isThenable(head) ? await head : head;
-      const stream = start().detach();
-      const events = stream[Symbol.asyncIterator]();
-      const first = await events.next();
-      if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before its first event.');
-      const run = begin(sessionId, { seq, events, first: first.value, isNew });
-      return { stream, ended: run.ended, reader: () => new SessionReader(place, sessionId, {}, run, seq) };
     },
     mirror(sessionId, seq, events) {
       const { ended } = begin(sessionId, { seq, events: events[Symbol.asyncIterator](), isMirror: true });

@@ -12,7 +12,7 @@ import {
   type Store,
   type Usage,
 } from '../index.js';
-import type { ClientEnd, SentEvent } from './events.js';
+import type { ClientEnd, ClientEvent, SentEvent } from './events.js';
 import type { EventReader, FollowOptions } from './reader.js';
 
 /** A queue for agents that run elsewhere: `createQueue` of `@allium/worker`, or your own. */
@@ -98,14 +98,10 @@ export interface QueuedJob {
   readonly endId: string;
 }
 
-/**
- * Events of one job, from its start to its end: its session may have other jobs before and after it. Leaves out the ends of
- * attempts that are repeated.
- */
+/** Events of a session from the start of a job on. If the job never runs, its end alone. */
 export class JobReader implements EventReader {
   private begun: boolean;
-  private held: SentEvent | undefined;
-  private over = false;
+  private left = false;
 
   constructor(
     private readonly inner: EventReader,
@@ -115,19 +111,14 @@ export class JobReader implements EventReader {
   }
 
   async next(): Promise<readonly SentEvent[] | undefined> {
-    while (!this.over) {
+    while (!this.left) {
       const batch = await this.inner.next();
-      const sent = this.own(batch ?? []);
-      if (this.held && (batch === undefined || !batch.includes(this.held))) {
-        sent.push(this.held);
-        this.over = true;
-      }
-      if (batch === undefined && !this.begun && !this.over)
-        sent.push({ id: this.job.endId, event: { type: 'agent_end', ...(await this.job.end()) } });
-      if (batch === undefined) this.over = true;
-      if (sent.length > 0) return sent;
+      if (batch === undefined) return this.begun ? undefined : this.endAlone();
+      const start = this.begun ? 0 : batch.findIndex(({ event }) => this.isStart(event));
+      if (start < 0) continue;
+      this.begun = true;
+      return batch.slice(start);
     }
-    this.leave();
     return undefined;
   }
 
@@ -136,32 +127,22 @@ export class JobReader implements EventReader {
   }
 
   leave(): void {
-    this.over = true;
+    this.left = true;
     this.inner.leave();
   }
 
-  private own(batch: readonly SentEvent[]): SentEvent[] {
-    const sent: SentEvent[] = [];
-    for (const one of batch) {
-      const { event } = one;
-      if (!this.begun) this.begun = event.type === 'agent_start' && isTryOf(event.runId, this.job.runId!);
-      if (!this.begun) continue;
-      const held = this.held?.event as ClientEnd | undefined;
-      const again = held && event.type === 'agent_start' && isTryOf(event.runId, held.runId);
-      if (held && !again) break;
-      this.held = undefined;
-      if (event.type === 'agent_end' && event.status === 'error') this.held = one;
-      else sent.push(one);
-      if (event.type !== 'agent_end' || this.held) continue;
-      this.over = true;
-      break;
-    }
-    return sent;
+  private isStart(event: ClientEvent): boolean {
+    return event.type === 'agent_start' && isTryOf(event.runId, this.job.runId!);
+  }
+
+  private async endAlone(): Promise<readonly SentEvent[]> {
+    this.begun = true;
+    return [{ id: this.job.endId, event: { type: 'agent_end', ...(await this.job.end()) } }];
   }
 }
 
 /** A run that repeats a failed one has its id and a number. */
-function isTryOf(runId: string, other: string): boolean {
+export function isTryOf(runId: string, other: string): boolean {
   const job = (id: string): string => id.split('~')[0]!;
   return job(runId) === job(other);
 }

@@ -538,7 +538,10 @@ describe('whose a session is', () => {
       expect(await mine.text()).toBe(await none.text());
       expect([...mine.headers]).toEqual([...none.headers]);
     }
-    expect((await (await send('GET', `/chat/${sessionId}`)).json()) as unknown).toEqual({ messages: [] });
+    expect((await (await send('GET', `/chat/${sessionId}`)).json()) as unknown).toEqual({
+      messages: [],
+      running: false,
+    });
     expect((await send('GET', `/chat/${sessionId}/stream`)).status).toBe(204);
     expect(((await (await send('GET', '/sessions')).json()) as { sessions: [] }).sessions).toEqual([]);
     // Even the same id is another session.

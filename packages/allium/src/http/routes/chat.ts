@@ -3,13 +3,15 @@
  * counts.
  */
 import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
-import { events, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
+import { events, type FollowedRun, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
+import { type Answers, answerAndFollow, joined } from '../answering.js';
 import { HttpFailure, invalidBody } from '../failures.js';
 import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
 import type { EventReader } from '../follow.js';
 import { questionOf } from '../projection.js';
 import type { Begin } from '../queued.js';
 import { agentSchema, type Call, decisionSchema, detachedSchema, type Route } from '../route.js';
+import { RunReader } from '../run-reader.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
 import { type SdkVersion, UiChunks } from '../ui-chunks.js';
@@ -60,11 +62,12 @@ export const chatRoutes: readonly Route[] = [
     async handle(call) {
       const found = (await openSession(call, call.body.id)) ?? newSession(call, call.body.id);
       const messages = await found.session.messages();
-      const { chunks, begin } = await wish(call, found, messages);
-      if (begin === undefined) return replay(call, found, messages);
-      const run = await startRun(call, found, begin);
-      const leave = leaving(call, run, call.handling.detached ?? true);
-      return chatEvents(call, run.reader(), chunks, leave);
+      const last = (call.body.messages as readonly SentMessage[]).at(-1)!;
+      const answers = answersOf(call, last);
+      if (answers) return answer(call, found, messages, answers);
+      const begin = await wish(call, found, messages, last);
+      if (begin === undefined) return replay(call, (await lastAnswer(call, found, messages))!, messages);
+      return chatEvents(call, await startRun(call, found, begin), new UiChunks(sdkOf(call)));
     },
   },
   {
@@ -77,23 +80,30 @@ export const chatRoutes: readonly Route[] = [
     async handle(call) {
       const found = await openSession(call, call.parameters.sessionId!);
       if (found === undefined) return nothing();
-      return replay(call, found, await found.session.messages());
+      const messages = await found.session.messages();
+      const last = await lastAnswer(call, found, messages);
+      return last?.isOpen ? replay(call, last, messages) : nothing();
     },
   },
   {
     method: 'GET',
     path: '/chat/{sessionId}',
     operation: 'chatHistory',
-    summary: 'The history as UI messages, for `messages` of `useChat`.',
+    summary:
+      'The history as UI messages, for `messages` of `useChat`. `running`: an answer is being written, for `resume`.',
     query,
     answers: ['json'],
     async handle(call) {
       const found = await openSession(call, call.parameters.sessionId!);
-      if (found === undefined) return Response.json({ messages: [] });
+      if (found === undefined) return Response.json({ messages: [], running: false });
       const { session } = found;
+      const last = await lastAnswer(call, found, await session.messages());
+      last?.reader.leave();
+      // Read after that: an answer that has ended by then is all there.
       const [messages, pending] = await Promise.all([session.messages(), session.pending()]);
       return Response.json({
         messages: uiMessages(messages, pending, call.handling.projection, sdkOf(call)),
+        running: last?.isOpen ?? false,
       });
     },
   },
@@ -111,28 +121,32 @@ export const chatRoutes: readonly Route[] = [
   },
 ];
 
-interface Wish {
-  readonly chunks: UiChunks;
-  /** Absent if the message is in the history already. */
-  readonly begin?: Begin;
+/**
+ * Answers to questions. The AI SDK can send the same ones twice, as when a reply to `resume` crosses a click: both requests
+ * are told what comes of them.
+ */
+async function answer(
+  call: Call,
+  found: Found,
+  messages: readonly Message[],
+  answers: Answers,
+): Promise<Response> {
+  const entries = await call.handling.store.read(found.storeId, 1);
+  const begun = entries.findLastIndex((entry) => entry.type === 'message' && isTurn(entry.message));
+  const chunks = new UiChunks(sdkOf(call), openAnswer(messages));
+  chunks.know(
+    entries.slice(begun + 1).flatMap((one) => (one.type === 'request' ? [questionOf(one.request)] : [])),
+  );
+  return chatEvents(call, await answerAndFollow(call, found, answers, entries[begun]?.seq ?? 0), chunks);
 }
 
-/** What the client wants, by the end of what it sent. */
-async function wish(call: Call, found: Found, messages: readonly Message[]): Promise<Wish> {
-  const { session } = found;
-  const sdk = sdkOf(call);
-  const sent = call.body.messages as readonly SentMessage[];
-  const last = sent.at(-1)!;
-  const answers = answersOf(call, last);
-  if (answers) {
-    const pending = await session.pending();
-    const open = Object.entries(answers).filter(([id]) => pending.some((one) => one.id === id));
-    if (open.length === 0) throw new HttpFailure(409, 'REQUEST_UNKNOWN', 'Those questions are not open.');
-    const chunks = new UiChunks(sdk, openAnswer(messages));
-    chunks.know(pending.map(questionOf));
-    return { chunks, begin: { type: 'resume', answers: Object.fromEntries(open) } };
-  }
-  const chunks = new UiChunks(sdk);
+/** How a run begins. Undefined where the message that was sent is in the history already. */
+async function wish(
+  call: Call,
+  { session }: Found,
+  messages: readonly Message[],
+  last: SentMessage,
+): Promise<Begin | undefined> {
   if (last.role !== 'user')
     throw invalidBody('The last message must be a user message or answer open questions.');
   const known = messages.find(
@@ -141,15 +155,15 @@ async function wish(call: Call, found: Found, messages: readonly Message[]): Pro
   if (call.body.trigger === 'regenerate-message') {
     if (!known) throw new HttpFailure(404, 'MESSAGE_UNKNOWN', 'There is no such message.');
     await session.rewind(known.id);
-    return { chunks, begin: { type: 'continue' } };
+    return { type: 'continue' };
   }
   const message = userMessage(contentOf(last), last.id === undefined ? undefined : withClientId(last.id));
   if (known) {
     // Sent again after the connection broke: it is being answered, or has been.
-    if (call.body.messageId !== last.id) return { chunks };
+    if (call.body.messageId !== last.id) return undefined;
     await session.rewind({ before: known.id });
   }
-  return { chunks, begin: { type: 'run', input: message } };
+  return { type: 'run', input: message };
 }
 
 interface SentMessage {
@@ -159,7 +173,7 @@ interface SentMessage {
 }
 
 /** Answers to questions, by `answers` or by approvals in the last message. */
-function answersOf({ body }: Call, last: SentMessage): Readonly<Record<string, Decision>> | undefined {
+function answersOf({ body }: Call, last: SentMessage): Answers | undefined {
   if (body.answers) return body.answers;
   if (last.role !== 'assistant') return undefined;
   const answers: Record<string, Decision> = {};
@@ -196,19 +210,32 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
   return content;
 }
 
-/** The answer that is being written, from its beginning. */
-async function replay(call: Call, { storeId }: Found, messages: readonly Message[]): Promise<Response> {
-  const { store } = call.handling;
+/** Reads the last answer from its beginning: one that was written, or the one that is being written. */
+async function lastAnswer(
+  call: Call,
+  { storeId }: Found,
+  messages: readonly Message[],
+): Promise<LastAnswer | undefined> {
+  const { store, projection } = call.handling;
   const begun = messages.findLast(isTurn)?.id;
   const entries = await store.read(storeId, 1);
   const entry = entries.findLast((one) => one.type === 'message' && one.message.id === begun);
-  if (entry === undefined || entry.type !== 'message') return nothing();
-  const index = call.handling.projection.entry(entry).length - 1;
-  const reader = readerOf(call, storeId, `${entry.seq}.${index}`);
-  const ended = entries.some(({ type, seq }) => type === 'run_end' && seq > entry.seq);
-  if (ended || !(await reader.hasMore()) || (isWaiting(entries) && !(await isBusy(call, storeId))))
-    return nothing();
-  return chatEvents(call, reader, new UiChunks(sdkOf(call), openAnswer(messages)));
+  if (entry === undefined) return undefined;
+  const reader = new RunReader(readerOf(call, storeId, `${entry.seq}.${projection.entry(entry).length - 1}`));
+  const isOver = entries.some(({ type, seq }) => type === 'run_end' && seq > entry.seq);
+  const isOpen =
+    !isOver && (await reader.hasMore()) && (!isWaiting(entries) || (await isBusy(call, storeId)));
+  return { reader, isOpen };
+}
+
+interface LastAnswer {
+  readonly reader: EventReader;
+  /** It is being written. */
+  readonly isOpen: boolean;
+}
+
+function replay(call: Call, { reader }: LastAnswer, messages: readonly Message[]): Response {
+  return chatEvents(call, joined(reader), new UiChunks(sdkOf(call), openAnswer(messages)));
 }
 
 /** The id of the answer that the history ends with, as a UI message. */
@@ -223,7 +250,8 @@ function isWaiting(entries: readonly { readonly type: string }[]): boolean {
   return last('request') > Math.max(last('answer'), last('run_start'), last('tool_finished'));
 }
 
-function chatEvents(call: Call, reader: EventReader, chunks: UiChunks, leave?: () => void): Response {
+function chatEvents(call: Call, run: FollowedRun, chunks: UiChunks): Response {
+  const leave = leaving(call, run, call.handling.detached ?? true);
   const lines = (from: EventReader): TextSource => {
     let ended = false;
     return async () => {
@@ -236,7 +264,7 @@ function chatEvents(call: Call, reader: EventReader, chunks: UiChunks, leave?: (
       return ended ? 'data: [DONE]\n\n' : text;
     };
   };
-  return events(call, reader, lines, leave, { 'x-vercel-ai-ui-message-stream': 'v1' });
+  return events(call, run.reader(), lines, leave, { 'x-vercel-ai-ui-message-stream': 'v1' });
 }
 
 function sdkOf({ handling, query }: Call): SdkVersion {

@@ -1,9 +1,11 @@
 /** Talks to a session: start, continue, steer, follow up, cancel, answer, regenerate, edit. */
 import type { Decision, HistoryPoint } from '../../index.js';
 import { runAnswer, stopRun } from '../answer-run.js';
+import { answerLive } from '../answering.js';
 import { HttpFailure } from '../failures.js';
 import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
 import { OpenState } from '../open-state.js';
+import type { EventReader } from '../reader.js';
 import {
   agentSchema,
   type Call,
@@ -102,9 +104,11 @@ export const runRoutes: readonly Route[] = [
           'REQUEST_UNKNOWN',
           'A question is not open: never asked, answered or lapsed.',
         );
-      if (call.body.resume !== false && !call.handling.hub.isLive(found.storeId))
+      const resumes = call.body.resume !== false;
+      if (resumes && !call.handling.hub.isLive(found.storeId))
         return runAnswer(call, found, { type: 'resume', answers });
-      for (const [id, decision] of Object.entries(answers)) await found.session.answer(id, decision);
+      if (resumes) keepsGoing(call, await answerLive(call, found, answers));
+      else for (const [id, decision] of Object.entries(answers)) await found.session.answer(id, decision);
       return done();
     },
   },
@@ -183,6 +187,15 @@ export const runRoutes: readonly Route[] = [
     },
   },
 ];
+
+/** Sees to it that a run that is under way goes on with its answers. */
+function keepsGoing({ context, handling, request }: Call, reader: EventReader): void {
+  const read = async (): Promise<void> => {
+    while (await reader.next());
+  };
+  const over = read().catch((error: unknown) => handling.onError(error, request));
+  context?.waitUntil?.(over);
+}
 
 function forkSchema() {
   return { type: 'boolean', description: 'False: go back in this session instead of a copy.' } as const;

@@ -1,0 +1,201 @@
+/** Answers that come twice, at once or while the run is about to wait: one run goes on with them, and nobody misses anything. */
+import { Agent, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
+import { serve } from 'allium/http';
+import { approval } from 'allium/middleware/approval';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { expect, it } from 'vitest';
+import { z } from 'zod';
+
+interface Part {
+  readonly type: string;
+  readonly delta?: string;
+  readonly output?: unknown;
+  readonly messageId?: string;
+  readonly approvalId?: string;
+}
+
+function setup({ store = memoryStore() as Store, middleware = [] as Middleware[] } = {}) {
+  let paid = 0;
+  const pay = tool({
+    name: 'pay',
+    description: 'Pays.',
+    input: z.object({}),
+    execute: () => `Paid ${++paid} times.`,
+  });
+  const model = scriptedModel([toolCalls({ name: 'pay', args: {} }), text('Done.'), text('Hello.')]);
+  const agent = new Agent({
+    model,
+    store,
+    tools: [pay],
+    middleware: [...middleware, approval({ policy: { pay: 'ask' } })],
+  });
+  const handler = serve({ agents: agent, authorize: () => ({}), sdk: 6, show: { tools: true } });
+  const work: Promise<unknown>[] = [];
+  const send = (method: string, path: string, body?: object) =>
+    handler(
+      new Request(`http://x${path}`, {
+        method,
+        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      }),
+      { waitUntil: (one) => void work.push(one) },
+    );
+  const say = (id: string, said: string) =>
+    send('POST', '/chat', {
+      id: 'c',
+      messages: [{ id, role: 'user', parts: [{ type: 'text', text: said }] }],
+    });
+  const approve = (id: string, approved = true) => {
+    const part = { type: 'tool-pay', state: 'approval-responded', approval: { id, approved } };
+    return send('POST', '/chat', { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: [part] }] });
+  };
+  return { model, send, say, approve, work, session: agent.session('c') };
+}
+
+async function partsOf(response: Response): Promise<readonly Part[]> {
+  const lines = (await response.text()).split('\n\n').filter((line) => line.startsWith('data: {'));
+  return lines.map((line) => JSON.parse(line.slice('data: '.length)) as Part);
+}
+
+/** What a page shows of it. */
+const shown = (parts: readonly Part[]) => ({
+  outputs: parts.filter(({ type }) => type === 'tool-output-available').map(({ output }) => output),
+  text: parts.map(({ type, delta }) => (type === 'text-delta' ? delta : '')).join(''),
+  last: parts.at(-1)?.type,
+});
+const WHOLE = { outputs: ['Paid 1 times.'], text: 'Done.', last: 'finish' };
+
+it('approvals that are sent twice at once are taken once, and both requests are told what comes of them', async () => {
+  const { model, say, approve, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  const both = await Promise.all([approve(request!.id), approve(request!.id)]);
+  expect(both.map(({ status }) => status)).toEqual([200, 200]);
+  for (const response of both) expect(shown(await partsOf(response))).toEqual(WHOLE);
+  expect(model.requests).toHaveLength(2);
+});
+
+it('approvals that are sent again later are told the same, up to the end of that answer', async () => {
+  const { model, say, approve, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  const first = await partsOf(await approve(request!.id));
+  const again = await partsOf(await approve(request!.id));
+  expect(shown(again)).toEqual(WHOLE);
+  expect(again.find(({ type }) => type === 'start')).toEqual(first.find(({ type }) => type === 'start'));
+  expect(model.requests).toHaveLength(2);
+  // Somebody has said something else since: the answer is not the last one any more.
+  await (await say('2', 'Hi')).text();
+  expect((await approve(request!.id)).status).toBe(409);
+});
+
+it('another decision than the one that counts is refused', async () => {
+  const { say, approve, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  await (await approve(request!.id)).text();
+  const late = await approve(request!.id, false);
+  expect([late.status, ((await late.json()) as { error: { code: string } }).error.code]).toEqual([
+    409,
+    'REQUEST_UNKNOWN',
+  ]);
+});
+
+/**
+ * A store and a middleware: the last look that the first run takes at its inbox lasts until it is released, and misses
+ * what comes meanwhile.
+ */
+function lateLook() {
+  const store: Store = memoryStore();
+  const take = store.take.bind(store);
+  const looking = gate();
+  const released = gate();
+  let runs = 0;
+  let isLast = false;
+  store.take = async (sessionId, after) => {
+    const items = await take(sessionId, after);
+    if (!isLast) return items;
+    isLast = false;
+    looking.open();
+    await released.opened;
+    return items;
+  };
+  const arms: Middleware = {
+    name: 'arms',
+    afterRun: () => {
+      isLast = runs++ === 0;
+    },
+  };
+  return { store, arms, looking: looking.opened, release: released.open };
+}
+
+function gate() {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+it.each(['chat', 'answers'])(
+  'a run that was about to wait when it was answered goes on (%s)',
+  async (route) => {
+    const { store, arms, looking, release } = lateLook();
+    const { model, say, approve, send, session, work } = setup({ store, middleware: [arms] });
+    const asked = await say('1', 'Pay');
+    await looking;
+    const [request] = await session.pending();
+    if (route === 'chat') {
+      const answered = await approve(request!.id);
+      release();
+      expect(shown(await partsOf(answered))).toEqual(WHOLE);
+    } else {
+      const body = { answers: { [request!.id]: { type: 'approve' } } };
+      expect((await send('POST', '/sessions/c/answers', body)).status).toBe(204);
+      release();
+      await Promise.all(work);
+    }
+    await asked.text();
+    expect((await session.messages()).map((one) => textOf(one))).toEqual([
+      'Pay',
+      '',
+      'Paid 1 times.',
+      'Done.',
+    ]);
+    expect(model.requests).toHaveLength(2);
+  },
+);
+
+it('a stream of one answer ends with it, however late it is read', async () => {
+  const { say, approve, send, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  const [first, again] = await Promise.all([approve(request!.id), approve(request!.id)]);
+  await first.text();
+  await (await say('2', 'Hi')).text();
+  expect(shown(await partsOf(again))).toEqual(WHOLE);
+  expect(((await (await send('GET', '/chat/c')).json()) as { messages: [] }).messages).toHaveLength(4);
+});
+
+it('a message that is sent again is told the answer it had', async () => {
+  const { model, say, approve, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  await (await approve(request!.id)).text();
+  expect(shown(await partsOf(await say('1', 'Pay')))).toEqual(WHOLE);
+  expect(model.requests).toHaveLength(2);
+});
+
+it('the history says whether an answer is being written', async () => {
+  const { say, approve, send, session } = setup();
+  const running = async () => ((await (await send('GET', '/chat/c')).json()) as { running: boolean }).running;
+  expect(await running()).toBe(false);
+  const asked = await say('1', 'Pay');
+  await asked.text();
+  // It waits for the user, so there is nothing to read.
+  expect(await running()).toBe(false);
+  const [request] = await session.pending();
+  const answered = await approve(request!.id);
+  expect(await running()).toBe(true);
+  await answered.text();
+  expect(await running()).toBe(false);
+});
