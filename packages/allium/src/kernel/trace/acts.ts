@@ -28,7 +28,7 @@ export function partsOf(ctx: Context): unknown {
 }
 
 /** It assigned parts of the call. */
-export function wrote(
+export function recordWrites(
   recorder: Recorder,
   slot: Slot,
   ctx: Context,
@@ -69,7 +69,7 @@ function difference(recorder: Recorder, before: unknown, after: unknown): readon
 }
 
 /** It answered the call itself, or replaced the result. */
-export function answered(
+export function recordAnswer(
   recorder: Recorder,
   slot: Slot,
   ctx: LayerContext,
@@ -117,7 +117,7 @@ function fixed(result: unknown): unknown {
 }
 
 /** It threw. An abort doesn't count: it comes from outside. */
-export function failed(
+export function recordFailure(
   recorder: Recorder,
   slot: Slot,
   ctx: Context,

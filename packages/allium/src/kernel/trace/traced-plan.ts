@@ -9,7 +9,7 @@ import type { ComposedPlan } from '../layers/onion.js';
 import { isThenable } from '../lib/errors.js';
 import type { Guard, PlannedGuard } from '../protocol/middleware.js';
 import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
-import { answered, failed, type Given, partsOf, RULE_ACTS, wrote } from './acts.js';
+import { type Given, partsOf, RULE_ACTS, recordAnswer, recordFailure, recordWrites } from './acts.js';
 import type { Slot } from './kept-acts.js';
 import type { Recorder } from './recorder.js';
 import { TracedWrap } from './traced-wrap.js';
@@ -105,7 +105,7 @@ type Ended = (
 ) => unknown;
 
 const halfEnded: Ended = (recorder, slot, ctx: LayerContext, started, ms, _answer, { result }) => {
-  if (result !== ctx.result) answered(recorder, slot, ctx, started, ms, result, ctx.result);
+  if (result !== ctx.result) recordAnswer(recorder, slot, ctx, started, ms, result, ctx.result);
 };
 
 /** Calls a hook, measures it and records the outcome. */
@@ -146,10 +146,10 @@ function over(
   recorder.spent(slot, ms);
   try {
     const parts = partsOf(ctx);
-    if (parts !== before.parts) wrote(recorder, slot, ctx, started, ms, before.parts, parts);
+    if (parts !== before.parts) recordWrites(recorder, slot, ctx, started, ms, before.parts, parts);
     return ended(recorder, slot, ctx, started, ms, answer, before) ?? answer;
   } catch {
-    // Recording fails no run: what is invalid is told where the kernel checks it.
+    // Recording never fails a run: an invalid value is reported where the kernel checks it.
     return answer;
   }
 }
@@ -157,7 +157,7 @@ function over(
 function threw(recorder: Recorder, slot: Slot, ctx: Context, started: number, error: unknown): never {
   const ms = recorder.now() - started;
   recorder.spent(slot, ms);
-  recorder.quietly(() => failed(recorder, slot, ctx, started, ms, error));
+  recorder.quietly(() => recordFailure(recorder, slot, ctx, started, ms, error));
   throw error;
 }
 

@@ -3,7 +3,7 @@
 import type { LayerContext } from '../context/context.js';
 import { isThenable } from '../lib/errors.js';
 import { NOTHING } from '../messages/messages.js';
-import { answered, failed, partsOf, wrote } from './acts.js';
+import { partsOf, recordAnswer, recordFailure, recordWrites } from './acts.js';
 import type { Slot } from './kept-acts.js';
 import type { Recorder } from './recorder.js';
 
@@ -62,7 +62,7 @@ export class TracedWrap {
     try {
       this.recordEntry(override);
     } catch {
-      // Recording fails no run.
+      // Recording never fails a run.
     }
     const work = next(override);
     work.then(
@@ -80,11 +80,11 @@ export class TracedWrap {
     if (attempts > 1) {
       const error = this.lastError;
       const why = error === undefined ? {} : { error: recorder.telling.error(error, ctx) };
-      recorder.add(slot, 'retried', ctx, this.since, this.told(), { ...why, attempt: attempts });
+      recorder.add(slot, 'retried', ctx, this.since, this.takeOwnTime(), { ...why, attempt: attempts });
     }
     const parts = overridden(partsOf(ctx), override);
     if (parts !== this.parts)
-      wrote(recorder, slot, ctx, this.started, this.told(), this.parts, parts, attempts);
+      recordWrites(recorder, slot, ctx, this.started, this.takeOwnTime(), this.parts, parts, attempts);
   }
 
   private comeOut(result: unknown, error: unknown): void {
@@ -102,7 +102,7 @@ export class TracedWrap {
     this.untold += ms;
   }
 
-  private told(): number {
+  private takeOwnTime(): number {
     const ms = this.untold;
     this.untold = 0;
     return ms;
@@ -114,7 +114,9 @@ export class TracedWrap {
     recorder.spent(slot, this.own);
     const result = returned ?? ctx.result;
     if (result !== lastResult && result !== undefined)
-      recorder.quietly(() => answered(recorder, slot, ctx, this.started, this.told(), lastResult, result));
+      recorder.quietly(() =>
+        recordAnswer(recorder, slot, ctx, this.started, this.takeOwnTime(), lastResult, result),
+      );
     return returned;
   }
 
@@ -129,7 +131,7 @@ export class TracedWrap {
     recorder.spent(slot, this.own);
     // An error that came through `next()` is not its own.
     if (!this.errors.includes(error))
-      recorder.quietly(() => failed(recorder, slot, ctx, this.started, this.told(), error));
+      recorder.quietly(() => recordFailure(recorder, slot, ctx, this.started, this.takeOwnTime(), error));
   }
 }
 
