@@ -23,8 +23,8 @@ const VARIABLE = 'ALLIUM_TEST_RUN';
 
 /** In memory, where there is such a place: stores write through to the disk at every step, and that is what tests wait for. */
 const MEMORY = '/dev/shm';
-/** A whole run needs less than half of it. */
-const ROOM = 4 * 2 ** 30;
+/** A whole run took 376 MB at most. */
+const ROOM = 2 * 2 ** 30;
 
 /**
  * Opens the folder of a run, unless this process is part of one already. Child processes find it by a variable. Everything
