@@ -87,3 +87,32 @@ it('shows state, and calls whose message is missing, without falling over', () =
   expect(lines.slice(2)).toEqual(['   ├─ lost', '   └─ state x = {"a":1}']);
   expect(traceOf('s', []).children).toEqual([]);
 });
+
+it('shows what was tried before what came of it', async () => {
+  const store = memoryStore();
+  let calls = 0;
+  const flaky = tool({
+    name: 'flaky',
+    description: 'Fails once.',
+    input: z.object({}),
+    execute: () => {
+      if (calls++ === 0) throw new Error('not yet');
+      return 'found';
+    },
+  });
+  const agent = new Agent({
+    model: scriptedModel([toolCalls({ name: 'flaky', args: {} }), text('done')]),
+    tools: [flaky],
+    middleware: [{ name: 'again', onError: () => 'retry' }],
+    store,
+    trace: 'changes',
+  });
+  await agent.session('s').run('go');
+  const lines = (await linesOf(store, 's')).map((line) => line.replace(/ · T$/, '').trim());
+  const at = lines.findIndex((line) => line.includes('flaky {}'));
+  expect(lines.slice(at + 1, at + 4)).toEqual([
+    expect.stringContaining('tool (execute) failed: not yet'),
+    expect.stringContaining('again (onError) retry after: not yet'),
+    expect.stringContaining('✓ found'),
+  ]);
+});

@@ -192,7 +192,10 @@ function addAct(run: RunTrace, record: TraceRecord, seq: number): void {
   const took = ms >= 1 ? ` · ${seconds(ms)}` : '';
   const act = leaf('act', `${who} ${short(`${what ?? did}${why}`, 100)}${took}`, seq);
   const call = callId === undefined ? undefined : run.calls.get(callId);
-  (call?.node ?? run.turn ?? run.node).children.push({ ...act, bad: did === 'failed' });
+  const { children } = call?.node ?? run.turn ?? run.node;
+  // The journal has the result of a call first, but it is what all this came to.
+  const result = call ? children.findIndex(({ kind }) => kind === 'result') : -1;
+  children.splice(result < 0 ? children.length : result, 0, { ...act, bad: did === 'failed' });
 }
 
 /** The call with that id. It is shown even if the journal lacks its message. */

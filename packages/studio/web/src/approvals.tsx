@@ -145,13 +145,15 @@ export function QuestionCard({
           </>
         )}
       </p>
-      {way !== 'edit' && <LongText text={pretty(request.arguments)} code />}
-      {request.details !== undefined && (
-        <section class="passed" aria-label="Details of the question">
-          <p class="muted">Details of the question</p>
-          <LongText text={JSON.stringify(request.details, undefined, 2)} code />
-        </section>
-      )}
+      <div class="texts">
+        {way !== 'edit' && <LongText text={pretty(request.arguments)} code />}
+        {request.details !== undefined && (
+          <section class="passed" aria-label="Details of the question">
+            <p class="muted">Details of the question</p>
+            <LongText text={JSON.stringify(request.details, undefined, 2)} code />
+          </section>
+        )}
+      </div>
       {differs && (
         <details>
           <summary>What the tool would be called with</summary>

@@ -7,6 +7,9 @@ import type { Series } from './money.js';
 /** Shades of the one accent, told apart by dashes as well. */
 const DASHES: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 2], [1, 4]];
 
+/** The same in a legend, as far as a border can. */
+const BORDERS = ['solid', 'dashed', 'dotted', 'dashed', 'dotted', 'dotted'] as const;
+
 export function draw(
   box: HTMLElement,
   width: number,
@@ -54,7 +57,8 @@ export function draw(
         },
       ],
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 1e-6)] } },
-      legend: { live: true },
+      // The legend shows how each line is drawn: the shades alone are too much alike.
+      legend: { live: true, markers: { dash: (_, index) => BORDERS[(index - 1) % BORDERS.length]! } },
     },
     [days.map((day) => day / 1000), ...lines.map(({ values }) => [...values])],
     box,
