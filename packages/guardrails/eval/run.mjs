@@ -12,6 +12,7 @@ import { PII_TYPES, piiDetector } from '../dist/pii/detect.js';
 import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { secretDetector } from '../dist/secrets/detect.js';
 import { compare } from './compare/run.mjs';
+import { disguisedCorpus } from './disguised-corpus.mjs';
 import { injectionCorpus } from './injection-corpus.mjs';
 import { measure, speed } from './measure.mjs';
 import { CHECKED, PII_CORPUS_TYPES, piiCorpus } from './pii-corpus.mjs';
@@ -61,6 +62,16 @@ function measureAll() {
       ),
     );
   }
+  const disguised = disguisedCorpus(set, seed);
+  const typeOf = new Map(disguised.map(({ text, type }) => [text, type]));
+  rows.push(
+    row(
+      'pii: disguised',
+      disguised,
+      (text) => pii(text, 0).filter(({ kind }) => kind === typeOf.get(text)),
+      0.95,
+    ),
+  );
   rows.push(
     row(`secrets (${VENDOR_COUNT} formats)`, secretsCorpus(set, seed), (text) => secrets(text, 0), 0.95),
   );

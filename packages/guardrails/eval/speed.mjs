@@ -87,6 +87,11 @@ const SLOW = {
   quotes: '"@',
   'hexadecimal pairs': 'aa-',
   parentheses: '(0',
+  'percent signs': '%40',
+  'twice encoded': '%2540',
+  entities: '&#64;',
+  'zero-width': 'a\u200b',
+  'full-width': '４@',
 };
 for (const [name, piece] of Object.entries(SLOW)) {
   const [short, long] = [1_000_000, 10_000_000].map((length) => {

@@ -1,5 +1,6 @@
 /** Finds every kind of personal data in one pass over a text, by its first telling character. */
 import { type Detector, type Finding, isDigit, searchStart } from '../scan/finding.js';
+import { inPlainText } from '../scan/plain.js';
 import { cardAt, ibanAt } from './accounts.js';
 import { findUrlCredentials, ipv4At, ipv6Around, macAround } from './addresses.js';
 import { findEmails } from './email.js';
@@ -36,11 +37,11 @@ export function piiDetector({ types, countries = [] }: PiiDetectorOptions): Dete
   if (wanted.has('email')) whole.push(findEmails);
   if (wanted.has('url')) whole.push(findUrlCredentials);
   const byCharacter = scanner(wanted, countries);
-  return (text, from) => {
+  return inPlainText((text, from) => {
     const found = byCharacter(text, from);
     for (const detect of whole) for (const one of detect(text, from)) found.push(one);
     return found;
-  };
+  });
 }
 
 /** Looks at every character once. What begins with a run of digits is tried there; the first that fits wins. */

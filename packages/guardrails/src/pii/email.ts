@@ -36,9 +36,13 @@ function localStart(text: string, at: number): number {
   while (start > lowest && isLocal(text.charCodeAt(start - 1))) start--;
   // Punctuation that only leads up to the address is not part of it: `(ann@x.org`, `'ann@x.org`, `mailto:…`.
   while (start < at && isPunctuation(text.charCodeAt(start))) start++;
+  start += QUERY.exec(text.slice(start, at))?.[0].length ?? 0;
   if (start === at || text.charCodeAt(at - 1) === 46) return -1;
   return start;
 }
+
+/** `a=1&to=` in a query or a form before `ann@x.org`. */
+const QUERY = /^(?:[\w.-]{1,40}=[^&]{0,40}&)*[\w.-]{1,24}=(?!.*=)/;
 
 /** Where the domain ends; -1 if it is none. */
 function domainEnd(text: string, start: number): number {

@@ -82,7 +82,7 @@ export function pii(options: PiiOptions = {}): Middleware {
     if (recognize) found.push(...recognize(text));
     return allowed.size === 0
       ? found
-      : found.filter(({ start, end }) => !allowed.has(text.slice(start, end).toLowerCase()));
+      : found.filter(({ start, end, value = text.slice(start, end) }) => !allowed.has(value.toLowerCase()));
   };
   return searchGuard(options, {
     kind: 'pii',
@@ -94,8 +94,10 @@ export function pii(options: PiiOptions = {}): Middleware {
     }),
     replace(finding, text, ctx) {
       if (strategy === 'redact') return redacted(finding);
-      const value = text.slice(finding.start, finding.end);
-      if (tokenized) return tokenized.placeholder(finding, value, ctx);
+      const written = text.slice(finding.start, finding.end);
+      // As it is written, so that tools get exactly that back.
+      if (tokenized) return tokenized.placeholder(finding, written, ctx);
+      const { value = written } = finding;
       return strategy === 'mask' ? masked(finding, value) : hashed(finding, value, key!);
     },
   });

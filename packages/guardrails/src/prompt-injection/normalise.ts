@@ -1,15 +1,12 @@
 /** Text as a reader understands it, however it is written, and where each of its characters is in the original. */
+import { Letters, type Places, textOf } from '../scan/letters.js';
+import { visibleForm } from '../scan/visible.js';
 import { isLetterCode, isSpaceless } from './scripts.js';
 
-export interface Normalised {
-  /** Lower case, no marks, no invisible characters, Latin letters for those that only look like it. */
-  readonly text: string;
+/** Lower case, no marks, no invisible characters, Latin letters for those that only look like it. */
+export interface Normalised extends Places {
   /** It contains words that were spelled letter by letter, without a sign where a word ends. */
   readonly runTogether: boolean;
-  /** The place in the original of the character at `index`; the end of the original for the length of the text. */
-  start(index: number): number;
-  /** Where the character at `index` ends in the original. */
-  end(index: number): number;
 }
 
 /** Letters of other scripts that look like Latin ones, by their codes. */
@@ -28,49 +25,6 @@ const SPACE = 32;
 const NEW_LINE = 10;
 const EXCLAMATION = 33;
 const AT = 64;
-
-/** Characters with their places, in arrays that grow. */
-class Letters {
-  codes: Uint16Array;
-  starts: Int32Array;
-  ends: Int32Array;
-  length = 0;
-
-  constructor(size: number) {
-    this.codes = new Uint16Array(size);
-    this.starts = new Int32Array(size);
-    this.ends = new Int32Array(size);
-  }
-
-  push(code: number, start: number, end: number): void {
-    if (this.length === this.codes.length) this.grow();
-    this.codes[this.length] = code;
-    this.starts[this.length] = start;
-    this.ends[this.length++] = end;
-  }
-
-  private grow(): void {
-    const larger = new Letters(this.codes.length * 2 + 16);
-    larger.codes.set(this.codes);
-    larger.starts.set(this.starts);
-    larger.ends.set(this.ends);
-    ({ codes: this.codes, starts: this.starts, ends: this.ends } = larger);
-  }
-
-  read(original: number, runTogether: boolean): Normalised {
-    const { starts, ends, length } = this;
-    return {
-      text: textOf(this.codes.subarray(0, length)),
-      runTogether,
-      start: (index) => (index < length ? starts[index]! : original),
-      end: (index) => (index < length ? ends[index]! : original),
-    };
-  }
-}
-
-function textOf({ buffer, byteOffset, byteLength }: Uint16Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('utf16le');
-}
 
 /** A digit or sign between letters, or before them; an `@` that is none of an address. */
 const MAY_BE_LEET = /[a-z][0134579$!|]+[a-z]|(?<![\w.])[0134579$!|][a-z]{2}|[a-z]@[a-z]+(?![\w.-])/i;
@@ -91,11 +45,12 @@ export function normalise(text: string): Normalised {
   mendWords(plain);
   const rows = spelledRows(plain);
   // It takes five letters to tell that a text is spelled: shorter rows are initials, options and sums.
-  if (!rows.some(([first, last]) => last - first >= 8)) return plain.read(text.length, false);
-  return joinSpelled(plain, rows).read(
-    text.length,
-    rows.some(([first, last]) => last - first >= 24),
-  );
+  if (!rows.some(([first, last]) => last - first >= 8))
+    return { ...plain.read(text.length), runTogether: false };
+  return {
+    ...joinSpelled(plain, rows).read(text.length),
+    runTogether: rows.some(([first, last]) => last - first >= 24),
+  };
 }
 
 /** Each character in its plainest form, without those that nobody sees. */
@@ -131,38 +86,18 @@ function plainForm(code: number): string {
   return made;
 }
 
-/** Letters that show nothing: of Hangul and Braille. */
-const FILLERS = new Set([0x115f, 0x1160, 0x3164, 0xffa0, 0x2800]);
-
 function formOf(code: number): string {
-  // Tags repeat ASCII, invisibly; so do variation selectors, a byte each.
-  if (code >= 0xe0020 && code <= 0xe007e) return asciiForm(code - 0xe0000);
-  if (code >= 0xe0100 && code <= 0xe01ef) return byteForm(code - 0xe0100 + 16);
-  const letter = String.fromCodePoint(code);
-  if (FILLERS.has(code) || /[\p{Cf}\p{M}]/u.test(letter)) return '';
-  if (code === 0x2028 || code === 0x2029) return '\n';
-  if (/[\p{Z}\p{Cc}]/u.test(letter)) return ' ';
-  if (/[‘’‚‛′]/.test(letter)) return "'";
-  if (/[“”„‟″«»「」『』《》]/.test(letter)) return '"';
-  // Letters in squares and circles, as in flags and signs.
-  if (code >= 0x1f130 && code <= 0x1f149) return String.fromCharCode(97 + code - 0x1f130);
-  if (code >= 0x1f150 && code <= 0x1f169) return String.fromCharCode(97 + code - 0x1f150);
-  if (code >= 0x1f170 && code <= 0x1f189) return String.fromCharCode(97 + code - 0x1f170);
-  if (code >= 0x1f1e6 && code <= 0x1f1ff) return String.fromCharCode(97 + code - 0x1f1e6);
+  const visible = visibleForm(code);
+  if (visible === '') return '';
+  if (/[‘’‚‛′]/.test(visible)) return "'";
+  if (/[“”„‟″«»「」『』《》]/.test(visible)) return '"';
+  if (/^\p{M}$/u.test(visible)) return '';
   return (
-    letter
+    visible
       .normalize('NFKD')
       .replace(/\p{Mn}/gu, '')
       .toLowerCase() || ' '
   );
-}
-
-function asciiForm(code: number): string {
-  return String.fromCharCode(ASCII[code]!);
-}
-
-function byteForm(byte: number): string {
-  return byte >= 32 && byte < 127 ? asciiForm(byte) : '';
 }
 
 /** Words that mix letters of several scripts, or letters and digits, are spelled with Latin letters. */

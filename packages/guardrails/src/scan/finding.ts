@@ -6,6 +6,8 @@ export interface Finding {
   readonly end: number;
   /** What it is, such as `email` or `github-token`. */
   readonly kind: string;
+  /** What it says, if it is written in disguise: `ann@x.org` for `ann%40x.org`. */
+  readonly value?: string;
 }
 
 /** Finds things in a text. Everything that begins before `from` is decided already and need not be found again. */

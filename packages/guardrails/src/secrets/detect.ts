@@ -1,6 +1,7 @@
 /** Finds keys, tokens and passwords: by their format, by the words before them, and by how random they look. */
 import { isPlaceholder } from '../pii/addresses.js';
 import { type Detector, type Finding, isWordCode, searchStart } from '../scan/finding.js';
+import { inPlainText } from '../scan/plain.js';
 import { SECRET_FORMATS, type SecretFormat } from './formats.js';
 
 export interface SecretDetectorOptions {
@@ -12,11 +13,11 @@ export interface SecretDetectorOptions {
 export function secretDetector({ entropy }: SecretDetectorOptions): Detector {
   const detectors: Detector[] = [findFormats, findPrivateKeys, findTokens, findConnectionStrings];
   if (entropy) detectors.push(findAssigned);
-  return (text, from) => {
+  return inPlainText((text, from) => {
     const found: Finding[] = [];
     for (const detect of detectors) for (const one of detect(text, from)) found.push(one);
     return found;
-  };
+  });
 }
 
 // ── Formats ──────────────────────────────────────────────────────────────────────────────────────────────────

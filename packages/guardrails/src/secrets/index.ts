@@ -33,7 +33,7 @@ export function secrets(options: SecretsOptions = {}): Middleware {
     detect: (text, from) =>
       allowed.size === 0
         ? detect(text, from)
-        : detect(text, from).filter(({ start, end }) => !allowed.has(text.slice(start, end))),
+        : detect(text, from).filter(({ start, end, value = text.slice(start, end) }) => !allowed.has(value)),
     replace: ({ kind }) => `[${kind}]`,
   });
 }
