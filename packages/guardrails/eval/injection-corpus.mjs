@@ -1,93 +1,6 @@
-// Injections and texts that only look like one: what the detector is tuned with, and what it is measured with. The sentences
-// stand in injection/, those of the report apart. Disguises are applied by code.
+// Puts injections and texts that only look like one together, of the sentences of a set, and disguises them.
 
-import * as first from './injection/first-sets.mjs';
-import * as fourth from './injection/fourth-set.mjs';
-import * as report from './injection/report.mjs';
-import * as second from './injection/second-set.mjs';
-import * as third from './injection/third-set.mjs';
-import * as attacks from './injection/tuning-attacks.mjs';
-import * as benign from './injection/tuning-benign.mjs';
-import * as more from './injection/tuning-more.mjs';
 import { randomFrom } from './random.mjs';
-
-const languages = {};
-for (const set of [
-  first.LANGUAGES,
-  second.LANGUAGES,
-  third.LANGUAGES,
-  fourth.LANGUAGES,
-  attacks.LANGUAGES,
-  more.LANGUAGES,
-])
-  for (const [language, texts] of Object.entries(set)) {
-    languages[language] ??= [];
-    languages[language].push(...texts);
-  }
-
-const SETS = {
-  tune: {
-    ORDERS: [
-      ...first.ORDERS,
-      ...second.ORDERS,
-      ...third.ORDERS,
-      ...fourth.ORDERS,
-      ...attacks.ORDERS,
-      ...more.ORDERS,
-    ],
-    GOALS: [
-      ...first.GOALS,
-      ...second.GOALS,
-      ...third.GOALS,
-      ...fourth.GOALS,
-      ...attacks.GOALS,
-      ...more.GOALS,
-    ],
-    CARRIERS: [
-      ...first.CARRIERS,
-      ...second.CARRIERS,
-      ...third.CARRIERS,
-      ...fourth.CARRIERS,
-      ...attacks.CARRIERS,
-      ...more.CARRIERS,
-    ],
-    INDIRECT: [
-      ...first.INDIRECT,
-      ...second.INDIRECT,
-      ...third.INDIRECT,
-      ...fourth.INDIRECT,
-      ...attacks.INDIRECT,
-      ...more.INDIRECT,
-    ],
-    LANGUAGES: languages,
-    BENIGN: [
-      ...first.BENIGN,
-      ...second.BENIGN,
-      ...third.BENIGN,
-      ...fourth.BENIGN,
-      ...benign.BENIGN,
-      ...more.BENIGN,
-    ],
-    DOCUMENTS: [
-      ...second.DOCUMENTS,
-      ...third.DOCUMENTS,
-      ...fourth.DOCUMENTS,
-      ...benign.DOCUMENTS,
-      ...more.DOCUMENTS,
-    ],
-    PADDING: [
-      '',
-      'Hello! ',
-      'I have a question about my order. ',
-      'Thanks for your help so far. ',
-      'We met last week about the contract. ',
-      'Quick question. ',
-      'Dear team, ',
-    ],
-    ENDINGS: ['', ' Thanks!', ' Best, Ann', ' Regards, the team', ' Kind regards, Lee'],
-  },
-  report,
-};
 
 const LOOKALIKE = { a: 'а', c: 'с', e: 'е', i: 'і', o: 'о', p: 'р', s: 'ѕ', x: 'х', y: 'у' };
 const ZERO_WIDTH = ['\u200b', '\u200c', '\u200d', '\u2060', '\ufeff'];
@@ -135,13 +48,12 @@ const DISGUISES = {
  * can hold all texts of a sentence back at once.
  *
  * @typedef {{ category: string, text: string, injection: boolean, group: string }} InjectionSample
- * @param {'tune' | 'report'} set
+ * @param {Record<string, any>} from the sentences
  * @param {number} seed
  * @returns {InjectionSample[]}
  */
-export function injectionCorpus(set, seed, each = 120) {
+export function injectionCorpus(from, seed, each = 120) {
   const r = randomFrom(seed);
-  const from = SETS[set];
   /** @type {InjectionSample[]} */
   const samples = [];
   const add = (category, text, group, injection = true) => samples.push({ category, text, injection, group });

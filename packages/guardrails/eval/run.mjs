@@ -13,6 +13,8 @@ import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { secretDetector } from '../dist/secrets/detect.js';
 import { compare } from './compare/run.mjs';
 import { disguisedCorpus } from './disguised-corpus.mjs';
+import { REPORT_SET } from './injection/report-set.mjs';
+import { TUNING_SET } from './injection/tuning.mjs';
 import { injectionCorpus } from './injection-corpus.mjs';
 import { measure, speed } from './measure.mjs';
 import { CHECKED, PII_CORPUS_TYPES, piiCorpus } from './pii-corpus.mjs';
@@ -75,7 +77,7 @@ function measureAll() {
   rows.push(
     row(`secrets (${VENDOR_COUNT} formats)`, secretsCorpus(set, seed), (text) => secrets(text, 0), 0.95),
   );
-  rows.push(injectionRow(injectionCorpus(set, INJECTION_SEEDS[set])));
+  rows.push(injectionRow(injectionCorpus(set === 'tune' ? TUNING_SET : REPORT_SET, INJECTION_SEEDS[set])));
   print(rows);
   const prose = proseCorpus(set);
   const alarms = prose.filter((text) => injection(text).length > 0).length;

@@ -1,32 +1,32 @@
-// Learns the weights of the injection detector from the texts for tuning, and writes src/prompt-injection/weights-data.ts.
-//   npm run build && node packages/guardrails/eval/train-injection.mjs            five folds, then all texts
-//   … --mistakes 20                                                               prints what the folds got wrong
+// Learns the weights of the injection detector from the texts for tuning, and writes src/prompt-injection/*weights-data.ts.
+//   npm run build && node packages/guardrails/eval/train-injection.mjs            holds back each set in turn, then all texts
+//   … --mistakes 20                                                               prints what was got wrong in sets that were held back
 //   … --no-write
 //
 // Logistic regression over the features of sentences (src/prompt-injection/features.ts). A text is an injection if one of its
 // sentences is: of an injection the sentence that scores highest is learned as one, of other texts all are learned as none.
-// The folds hold back all texts that were made of the same sentence, so that what they print is of sentences never seen.
+// Each set of sentences is held back in turn, so that what is printed is of texts written at another time than those that were
+// learned: that comes closer to strange texts than parts of one set do.
 
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { readingsOf } from '../dist/prompt-injection/detect.js';
 import { FEATURES, featureName, featuresOf, WORDS } from '../dist/prompt-injection/features.js';
 import { PRIOR } from './injection/prior.mjs';
+import { setOf, TUNING_SET } from './injection/tuning.mjs';
 import { injectionCorpus } from './injection-corpus.mjs';
 import { proseCorpus } from './prose.mjs';
-import { randomFrom } from './random.mjs';
 
 const { values } = parseArgs({
   options: { mistakes: { type: 'string', default: '0' }, 'no-write': { type: 'boolean', default: false } },
 });
 
 const SEED = 11;
-const FOLDS = 5;
 /** How many wrong alarms the threshold may raise among the texts that were held back, which were chosen to be hard. */
-const FALSE_ALARMS = 0.0175;
+const FALSE_ALARMS = 0.0125;
 const ROUNDS = 4;
-const STEPS = 150;
-const RIDGE = 0.0005;
+const STEPS = 100;
+const RIDGE = 0.0002;
 
 /** Paragraphs of other people's READMEs, half of them: the others are measured with. */
 const prose = proseCorpus('tune').map((text) => ({
@@ -35,7 +35,7 @@ const prose = proseCorpus('tune').map((text) => ({
   injection: false,
   group: text,
 }));
-const samples = [...injectionCorpus('tune', SEED), ...prose].map((sample) => ({
+const samples = [...injectionCorpus(TUNING_SET, SEED), ...prose].map((sample) => ({
   ...sample,
   sentences: readingsOf(sample.text).flatMap(({ sentences }) =>
     featuresOf(sentences, false).filter((one) => one !== undefined),
@@ -108,24 +108,19 @@ function descend(rows, from) {
   return weights;
 }
 
-/** Sentences by fold. */
-const r = randomFrom(SEED);
-const folds = new Map();
-for (const { group } of samples) if (!folds.has(group)) folds.set(group, r.int(0, FOLDS - 1));
-
 /** @type {{ sample: Prepared, score: number }[]} */
 const held = [];
-for (let fold = 0; fold < FOLDS; fold++) {
-  const weights = train(samples.filter(({ group }) => folds.get(group) !== fold));
-  for (const sample of samples)
-    if (folds.get(sample.group) === fold) held.push({ sample, score: scoreOf(weights, sample) });
+for (const set of new Set(setOf.values())) {
+  const isHeld = ({ group }) => setOf.get(group) === set;
+  const weights = train(samples.filter((sample) => !isHeld(sample)));
+  for (const sample of samples.filter(isHeld)) held.push({ sample, score: scoreOf(weights, sample) });
 }
 const benign = held
   .filter(({ sample }) => kindOf(sample.category) === 'benign')
   .sort((a, b) => b.score - a.score);
 const threshold = Math.max(0, benign[Math.floor(benign.length * FALSE_ALARMS)].score + 1e-6);
 const injections = held.filter(({ sample }) => sample.injection).length;
-for (const rate of [0.01, 0.015, 0.02, 0.03]) {
+for (const rate of [0.01, 0.0125, 0.015, 0.02, 0.03]) {
   const at = benign[Math.floor(benign.length * rate)].score + 1e-6;
   const found = held.filter(({ sample, score }) => sample.injection && score >= at).length;
   console.log(`  at ${rate * 100} % false alarms: recall ${(found / injections).toFixed(3)}`);
@@ -180,12 +175,19 @@ if (!values['no-write']) {
   const step = Number((most / 127).toFixed(4)) + 0.0001;
   const bytes = Int8Array.from(weights.subarray(WORDS), (weight) => Math.round(weight / step));
   const base64 = Buffer.from(bytes.buffer).toString('base64');
-  writeFileSync(
-    new URL('../src/prompt-injection/weights-data.ts', import.meta.url),
+  const write = (name, text) =>
+    writeFileSync(new URL(`../src/prompt-injection/${name}.ts`, import.meta.url), text);
+  write(
+    'weights-data',
     `/** Learned by eval/train-injection.mjs: name=weight, names as \`featureName\` has them. */
 export const WEIGHTS = \`
 ${lines.map((line) => line.trimEnd()).join('\n')}
 \`;
+`,
+  );
+  write(
+    'gram-weights-data',
+    `/** Learned by eval/train-injection.mjs. */
 
 /** What words weigh: a signed byte each, times this. */
 export const GRAM_STEP = ${step.toFixed(4)};

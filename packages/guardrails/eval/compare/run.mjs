@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { REPORT_SET } from '../injection/report-set.mjs';
 import { injectionCorpus } from '../injection-corpus.mjs';
 import { PII_CORPUS_TYPES, piiCorpus } from '../pii-corpus.mjs';
 import { secretsCorpus } from '../secrets-corpus.mjs';
@@ -66,7 +67,7 @@ function corporaOf(seed, injectionSeed) {
   return {
     ...Object.fromEntries(PII_CORPUS_TYPES.map((type) => [type, labelled(piiCorpus(type, 'report', seed))])),
     secrets: labelled(secretsCorpus('report', seed)),
-    injection: injectionCorpus('report', injectionSeed).map(({ text, injection }) => ({
+    injection: injectionCorpus(REPORT_SET, injectionSeed).map(({ text, injection }) => ({
       text,
       is: injection,
     })),

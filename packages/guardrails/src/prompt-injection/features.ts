@@ -92,7 +92,7 @@ export function featuresOf(
     sentences.map(({ tokens }) => tokens.filter(({ concept }) => concept === about).length),
   );
   return sentences.map((_, i) =>
-    frames[i]!.size === 0 && sentences[i]!.tokens.length < 3
+    frames[i]!.size === 0 && sentences[i]!.tokens.length < 2
       ? undefined
       : featuresAt(sentences, frames, i, literal, told),
   );

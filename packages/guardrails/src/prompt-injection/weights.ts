@@ -1,7 +1,8 @@
 /** What the features of a sentence weigh. */
 import { featureName, WORDS } from './features.js';
+import { GRAM_STEP, GRAM_WEIGHTS } from './gram-weights-data.js';
 import { GRAMS } from './grams.js';
-import { GRAM_STEP, GRAM_WEIGHTS, WEIGHTS } from './weights-data.js';
+import { WEIGHTS } from './weights-data.js';
 
 let weights: Float64Array | undefined;
 
