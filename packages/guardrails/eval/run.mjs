@@ -24,7 +24,7 @@ import { secretsCorpus, VENDOR_COUNT } from './secrets-corpus.mjs';
 /** Detectors are tuned with the first and reported with the second. */
 const SEEDS = { tune: 11, report: 271_828 };
 /** The texts about injections were written anew, and are put together with another seed than the rest of the report. */
-const INJECTION_SEEDS = { tune: 11, report: 577_215 };
+const INJECTION_SEEDS = { tune: 11, report: 662_607 };
 
 const { values } = parseArgs({
   options: {

@@ -1,7 +1,7 @@
 /** Learned by eval/train-injection.mjs. */
 
 /** What words weigh: a signed byte each, times this. */
-export const GRAM_STEP = 0.0090;
+export const GRAM_STEP = 0.009;
 export const GRAM_WEIGHTS = `
 3/b3Bfv+DQD6BvUKAP/+zQD+BP33AAAAAAAC+wD7/wD0+vgMFyID/f8B6APsAPQkGP4A/Q8D+v8GQ8v97xEA+f8A/v9Z8gcBAPjrCAAA/gAIAAH6Cc3LEQf0/QD/9Q
 0K8v8A9PoAAOoHM/wI9QcA/gD0AALu/wYhAQcAEf8A/vAJ/wAMANn/AgAJBQDvAPsE/vnr/gAABQAAIAAYAQD/E/j+APYI/kEgFPkAA+/y/wD6+w/7AADx7gL//wAR
