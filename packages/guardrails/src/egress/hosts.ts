@@ -57,11 +57,19 @@ function afterScheme(text: string, colon: number): number {
 function withoutScheme(text: string, slash: number): number {
   const next = text.charCodeAt(slash + 1);
   if (next !== 47 && next !== 92) return -1;
-  const previous = text[slash - 1] ?? '';
   // In prose and code `//` is a comment. It is an address only where one is expected.
-  if (!/[("'=]/.test(previous)) return -1;
-  return /[\w[]/.test(text[slash + 2] ?? '') ? slash : -1;
+  const before = text.slice(Math.max(0, slash - LOOK_BACK), slash);
+  if (OPENED.test(before)) return /[\w[]/.test(text[slash + 2] ?? '') ? slash : -1;
+  // After a blank it may still be a comment, which hardly begins with a host.
+  return OPENED_WITH_BLANKS.test(before) && HOST_AHEAD.test(text.slice(slash + 2, slash + 256)) ? slash : -1;
 }
+
+/** `(` and `<` of Markdown, `=` of HTML, quotes, and `[1]:` of a Markdown reference. */
+const OPENED = /[("'=<]$|\]:$/;
+const OPENED_WITH_BLANKS = /(?:[(=<]|\]:)\s+$/;
+const HOST_AHEAD = /^(?:[^\s)>"'/\\]*\.[\p{L}\p{N}]|\[[0-9a-f:]|(?:0x)?\d{5})/iu;
+/** Characters before `//` that are looked at: Markdown takes a line break and some blanks there. */
+const LOOK_BACK = 16;
 
 function www(text: string, at: number): number {
   if (isWordCode(text.charCodeAt(at - 1)) || text[at - 1] === '.' || text[at - 1] === '/') return -1;

@@ -28,6 +28,13 @@ describe('hosts', () => {
     ['ftp://evil.example', 'evil.example'],
     ['![x](//evil.example/p.png)', 'evil.example'],
     ['<img src="//evil.example/p.png">', 'evil.example'],
+    ['![x](<//evil.example/p.png>)', 'evil.example'],
+    ['![x]( //evil.example/p.png )', 'evil.example'],
+    ['![x](\n  //user@evil.example/p.png)', 'evil.example'],
+    ['[1]: //evil.example/x', 'evil.example'],
+    ['[1]:\n//evil.example/x', 'evil.example'],
+    ['[1]: <//evil.example/x>', 'evil.example'],
+    ['[1]: //2130706433/x', '127.0.0.1'],
     ['www.evil.example/x', 'www.evil.example'],
     ['https://bücher.example/', 'xn--bcher-kva.example'],
     ['https://ｅvil.example/', 'evil.example'],
@@ -52,7 +59,9 @@ describe('hosts', () => {
 
   it('leaves alone what is no address', () => {
     expect(
-      hosts('a // comment, C:\\x, 12:30, std::x, e.g. this, mailto:a@x.org, data:text/plain,hi'),
+      hosts(
+        'a // comment, f( //todo later), x = //why, list[0]: //first one, C:\\x, 12:30, std::x, e.g. this, mailto:a@x.org, data:text/plain,hi',
+      ),
     ).toEqual([]);
   });
 });
