@@ -25,7 +25,7 @@ export function checkUnchanged(
   const pinned = pins?.[tool];
   const wanted = pinned ?? (onChange === 'error' ? before : undefined);
   if (wanted === undefined || wanted === now) return;
-  const since = pinned === undefined ? 'than before in this session' : 'than its pin says';
+  const since = pinned === undefined ? 'within this session' : 'since it was pinned';
   const remedy = pinned === undefined ? "set `onChange: 'allow'` or begin a new session" : 'change `pins`';
   throw new AlliumError(
     'MCP_TOOL_CHANGED',
