@@ -146,11 +146,10 @@ describe.skipIf(lacks.length > 0).each(VERSIONS)('useChat of AI SDK $sdk', ({ sd
     await page.fill('#input', text);
     await page.press('#input', 'Enter');
   };
+  // An expression, since these types know nothing of the browser. A function in a string would be true at once, uncalled.
   const shows = (selector: string, text: string): Promise<void> =>
     page.waitForFunction(
-      // In the browser, which these types do not know of.
-      '([css, want]) => [...document.querySelectorAll(css)].map((one) => one.textContent).join("|") === want',
-      [selector, text],
+      `[...document.querySelectorAll(${JSON.stringify(selector)})].map((one) => one.textContent).join("|") === ${JSON.stringify(text)}`,
     );
   const ready = (): Promise<void> => shows('#status', 'ready');
   const answer = (text: string): Promise<void> => shows('.assistant .text', text);
