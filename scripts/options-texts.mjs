@@ -281,6 +281,8 @@ Unknown option \`time\` of twice(). Did you mean \`times\`? It takes: times, nam
 
 @kit kit/calls.ts
 
+@kit kit/answers.ts
+
 @kit kit/children.ts
 
 @kit kit/sinks.ts

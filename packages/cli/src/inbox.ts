@@ -1,5 +1,6 @@
 /** The questions of a suspended run, and the answers that are waiting for it. */
 import { type Agent, type Decision, type PendingRequest, withStoreTimeout } from 'allium';
+import { problemWithAnswer } from 'allium/kit';
 import type { Shell } from './shell.js';
 import { note } from './terminal/io.js';
 import { short, word } from './terminal/text.js';
@@ -51,30 +52,17 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
     );
 }
 
-/**
- * A sentence about what is wrong with an answer: the question doesn't accept it, or the arguments don't fit the tool,
- * if that is known. Checked before the question is used up: the run itself would only tell the model.
- */
-export async function problemWith(
-  agent: Agent,
-  { toolName, decisions, remember }: PendingRequest,
+/** What is wrong with an answer, in a sentence, before the question is used up. */
+export function problemWith(
+  { plan }: Agent,
+  request: PendingRequest,
   decision: Decision,
 ): Promise<string | undefined> {
-  if (decisions && !decisions.includes(decision.type))
-    return `The question about "${toolName}" takes ${decisions.join(', ')}, and not ${decision.type}.`;
-  if (decision.type === 'approve' && decision.remember && remember === false)
-    return `The question about "${toolName}" is asked every time. Approve it without remembering.`;
-  const tool = agent.plan.tools.find(({ name }) => name === toolName);
-  if (decision.type !== 'edit' || !tool) return undefined;
-  const { issues } = await tool.input['~standard'].validate(decision.args);
-  if (!issues) return undefined;
-  const lines = issues.map(({ message: written, path = [] }) => {
-    // Some schemas end their messages with a full stop, others don't.
-    const message = written.replace(/\.$/, '');
-    const keys = path.map((step) => String(typeof step === 'object' ? step.key : step));
-    return keys.length > 0 ? `${keys.join('.')}: ${message}` : message;
-  });
-  return `These arguments do not fit "${toolName}": ${lines.join('; ')}.`;
+  return problemWithAnswer(
+    request,
+    decision,
+    plan.tools.find(({ name }) => name === request.toolName),
+  );
 }
 
 /** Asks again as long as the answer does not fit the tool. */

@@ -1,5 +1,6 @@
 /** The inbox: what runs ask people, and the answers people give here. */
 import { type Agent, type Decision, type PendingRequest, type Tool, toolSpec } from 'allium';
+import { problemWithAnswer } from 'allium/kit';
 import { listRuns } from './run-list.js';
 import type { Sources } from './sources.js';
 import type { Summaries } from './summaries.js';
@@ -92,7 +93,7 @@ export async function answerQuestion(
 ): Promise<AnswerOutcome & { readonly tenant?: string }> {
   const question = await openQuestion(sources, agents, sessionId, requestId);
   const { request, tenant } = question;
-  const problem = await problemWith(agents, request, decision);
+  const problem = await problemWithAnswer(request, decision, toolNamed(agents, request.toolName));
   if (problem !== undefined) throw new AnswerRefused(problem);
   const store = await sources.storeOf(sessionId);
   const session = anyone.session(sessionId, { store, ...(tenant !== undefined && { tenant }) });
@@ -132,25 +133,4 @@ async function openQuestion(
   const question = open.find(({ request }) => request.id === requestId);
   if (!question) throw new AnswerRefused('This question is not open any more.');
   return question;
-}
-
-/** What is wrong with an answer, in a sentence. The run itself would only tell the model. */
-async function problemWith(
-  agents: readonly Agent[],
-  { toolName, decisions, remember }: PendingRequest,
-  decision: Decision,
-): Promise<string | undefined> {
-  if (decisions && !decisions.includes(decision.type))
-    return `The question about "${toolName}" takes ${decisions.join(', ')}, and not ${decision.type}.`;
-  if (decision.type === 'approve' && decision.remember && remember === false)
-    return `The question about "${toolName}" is asked every time. Approve it without remembering.`;
-  const tool = toolNamed(agents, toolName);
-  if (decision.type !== 'edit' || !tool) return undefined;
-  const { issues } = await tool.input['~standard'].validate(decision.args);
-  if (!issues) return undefined;
-  const lines = issues.map(({ message, path = [] }) => {
-    const keys = path.map((step) => String(typeof step === 'object' ? step.key : step));
-    return keys.length > 0 ? `${keys.join('.')}: ${message}` : message;
-  });
-  return `These arguments do not fit "${toolName}": ${lines.join('; ')}`;
 }

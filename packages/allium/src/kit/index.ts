@@ -2,6 +2,7 @@
  * `allium/kit`: what authors of middleware, models and tools need beside the public names of `allium`. The middleware of
  * this package are written with it, so yours can do whatever ours can.
  */
+export * from './answers.js';
 export * from './calls.js';
 export * from './children.js';
 export * from './errors.js';
