@@ -1,4 +1,4 @@
-/** Answers of people: whether one fits the question it is for. */
+/** Answers: whether one fits the question it is for. */
 import { describeIssues } from '../kernel/messages/standard-schema.js';
 import type { Decision, PendingRequest } from '../kernel/protocol/store.js';
 import type { Tool } from '../kernel/protocol/tool.js';
