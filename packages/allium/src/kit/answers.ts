@@ -5,8 +5,8 @@ import type { Tool } from '../kernel/protocol/tool.js';
 
 /**
  * What is wrong with an answer, in a sentence: the question doesn't accept it, or edited arguments don't fit `tool`, if
- * that is known. Undefined if it fits. Ask before you give the answer: afterwards the question is used up, and the run
- * tells only the model.
+ * that is known. Undefined if it fits. `session.answer()` refuses such answers itself if its agent has the tool; use
+ * this where it hasn't, or to tell a person before the answer is given.
  */
 export async function problemWithAnswer(
   { toolName, decisions, remember }: PendingRequest,
