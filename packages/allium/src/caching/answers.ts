@@ -47,16 +47,21 @@ export class Answers<Call extends Context, Result, Answer, Entry> {
 
   /** A result made from a stored answer, or the result of `make`, whose answer is then stored. */
   find(ctx: Call, id: string, make: () => Promise<Result>): Awaitable<Result> {
-    const { calls } = this;
     const { clock = ctx.agent.clock } = this.options;
-    if (calls.has(id)) return this.follow(ctx, id, make, clock);
-    return this.first(ctx, id, clock, make);
+    const ahead = this.calls.get(id);
+    if (ahead === undefined) return this.first(ctx, id, clock, make);
+    return ctx.isInside(ahead.by) ? this.alone(ctx, id, clock, make) : this.follow(ctx, id, make, clock);
   }
 
   /** Others who ask the same wait for this one. */
   private first(ctx: Call, id: string, clock: Clock, make: () => Promise<Result>): Awaitable<Result> {
-    const call = this.calls.begin(id, this.options.leavesStalled ? () => ctx.pausedMs : undefined);
+    const call = this.calls.begin(id, ctx, this.options.leavesStalled ? () => ctx.pausedMs : undefined);
     return new Question(this, ctx, id, clock, call).ask(make);
+  }
+
+  /** Nobody waits for this one. */
+  private alone(ctx: Call, id: string, clock: Clock, make: () => Promise<Result>): Awaitable<Result> {
+    return new Question(this, ctx, id, clock, undefined).ask(make);
   }
 
   /** Somebody else is asking the same already. */
@@ -67,7 +72,7 @@ export class Answers<Call extends Context, Result, Answer, Entry> {
     for (let ahead = calls.get(id); ahead !== undefined; ahead = calls.get(id)) {
       const first = await calls.follow(id, ctx.signal, { clock, maxWaitMs });
       if (first.type === 'answer') return given(ctx, first.answer);
-      if (first.type === 'none') return new Question(this, ctx, id, clock, undefined).ask(make);
+      if (first.type === 'none') return this.alone(ctx, id, clock, make);
       // The first to notice takes its place, and the others wait for that one.
       if (first.type === 'stalled' && calls.get(id) === ahead) break;
     }

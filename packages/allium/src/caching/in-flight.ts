@@ -1,6 +1,6 @@
 /** Calls under way, by key: whoever asks the same question meanwhile waits for the first answer. */
 
-import type { Clock } from '../index.js';
+import type { Clock, Context } from '../index.js';
 
 /** How the first call ended, for those who wait. */
 export type Outcome<T> =
@@ -14,6 +14,8 @@ export type Outcome<T> =
 
 /** A call under way, and who waits for it. */
 export interface Underway<T> {
+  /** Who makes it. Whoever asks from inside it, as a sub-agent may, must not wait for it: it waits for them. */
+  readonly by: Context;
   /** Most calls have nobody waiting for them, and no set for those. */
   waiters: Set<Waiter<T>> | undefined;
   /** How long its run has been held up by its reader so far; undefined if that doesn't matter. */
@@ -31,18 +33,14 @@ type Waiter<T> = (outcome: Outcome<T>) => void;
 export class InFlight<T> {
   private readonly calls = new Map<string, Underway<T>>();
 
-  has(key: string): boolean {
-    return this.calls.has(key);
-  }
-
   /** The call that others wait for, if there is one. */
   get(key: string): Underway<T> | undefined {
     return this.calls.get(key);
   }
 
   /** A call begins, and replaces one that is held up. `end` has to follow, however it ends. */
-  begin(key: string, pausedMs?: () => number): Underway<T> {
-    const call: Underway<T> = { waiters: undefined, pausedMs };
+  begin(key: string, by: Context, pausedMs?: () => number): Underway<T> {
+    const call: Underway<T> = { by, waiters: undefined, pausedMs };
     this.calls.set(key, call);
     return call;
   }

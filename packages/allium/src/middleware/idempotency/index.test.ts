@@ -1,4 +1,13 @@
-import { Agent, defineMiddleware, memoryStore, type Store, type ToolContext, tool, toolResult } from 'allium';
+import {
+  Agent,
+  defineMiddleware,
+  memoryStore,
+  type Store,
+  type Tool,
+  type ToolContext,
+  tool,
+  toolResult,
+} from 'allium';
 import { type IdempotencyEntry, type IdempotencyOptions, idempotency } from 'allium/middleware/idempotency';
 import { retry } from 'allium/middleware/retry';
 import { collect, fakeClock, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
@@ -94,6 +103,33 @@ describe('idempotency', () => {
     const { agentOf, runs } = setup(slow, {}, twiceAtOnce);
     expect((await agentOf([1]).run('pay')).status).toBe('done');
     expect(runs()).toBe(1);
+  });
+
+  it('refuses a key that is used again inside the call that has it', async () => {
+    const own = idempotency({ store: new Map(), key: () => 'order-1' });
+    const said: unknown[] = [];
+    const pay: Tool = tool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({}),
+      async execute(_, ctx) {
+        const child = new Agent({
+          model: scriptedModel([toolCalls({ name: 'pay' }), text('done')]),
+          tools: [pay],
+          middleware: [own],
+        });
+        said.push((await child.run('Pay.', { parent: ctx })).messages[2]);
+        return 'paid';
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'pay' }), text('done')]);
+    const { messages } = await new Agent({ model, tools: [pay], middleware: [own] }).run('Pay.');
+    expect(messages[2]).toMatchObject({ isError: false, content: [{ text: 'paid' }] });
+    expect(said).toHaveLength(1);
+    expect(said[0]).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('"order-1"') }],
+    });
   });
 
   it('takes the same call in a later turn, and in another session, for another call', async () => {

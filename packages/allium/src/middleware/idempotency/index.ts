@@ -106,11 +106,15 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       if (typeof wanted !== 'string' || wanted === '')
         throw invalidOption('key()', 'a function that returns non-empty text or undefined', wanted);
       const id = `allium:idempotency:${hashText(JSON.stringify([ctx.tenant, ctx.toolCall.name, wanted]))}`;
-      while (calls.has(id)) {
+      for (let ahead = calls.get(id); ahead !== undefined; ahead = calls.get(id)) {
+        if (ctx.isInside(ahead.by))
+          throw new Error(
+            `"${ctx.toolCall.name}" is called with the key ${JSON.stringify(wanted)} inside the call that has this key. Give the inner call another key, or leave it out by returning undefined.`,
+          );
         const outcome = await calls.follow(id, ctx.signal);
         if (outcome.type === 'answer') return replay(ctx, outcome.answer);
       }
-      const call = calls.begin(id);
+      const call = calls.begin(id, ctx);
       let outcome: Outcome<ToolResult> = NONE;
       try {
         const result = await once(ctx, id, next);

@@ -1,4 +1,4 @@
-import { Agent, defineMiddleware, type ToolContext, tool, toolResult } from 'allium';
+import { Agent, defineMiddleware, type Tool, type ToolContext, tool, toolResult } from 'allium';
 import { retry } from 'allium/middleware/retry';
 import { type ToolCacheEntry, type ToolCacheOptions, toolCache } from 'allium/middleware/tool-cache';
 import { fakeClock, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
@@ -79,6 +79,30 @@ describe('tool-cache', () => {
       { turn: 1, by: 'tool-cache', what: 'answered the tool call itself' },
     ]);
     expect(calls).toEqual(['a', 'b']);
+  });
+
+  it('does not wait for a call from inside that call', async () => {
+    const keep = toolCache({ tools: ['dig'] });
+    let depth = 0;
+    const dig: Tool = tool({
+      name: 'dig',
+      description: 'Digs.',
+      input: z.object({}),
+      async execute(_, ctx) {
+        if (++depth === 3) return 'the bottom';
+        const child = new Agent({
+          model: scriptedModel([toolCalls({ name: 'dig' }), text('deeper')]),
+          tools: [dig],
+          middleware: [keep],
+        });
+        const { messages } = await child.run('Dig.', { parent: ctx });
+        return messages[2]!.content;
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'dig' }), text('deep')]);
+    const { messages } = await new Agent({ model, tools: [dig], middleware: [keep] }).run('Dig.');
+    expect(messages[2]).toMatchObject({ isError: false, content: [{ text: 'the bottom' }] });
+    expect(depth).toBe(3);
   });
 
   it('does not mind the order of keys', async () => {
