@@ -4,7 +4,7 @@ import { type Foreign, foreignTable } from '../kernel/lib/foreign-names.js';
 /**
  * Options of middleware: what others call them → the names they may have here. The first that a factory has is meant.
  */
-const FOREIGN_OPTIONS: Foreign = foreignTable(`
+const FOREIGN_OPTIONS = foreignTable(`
   retries maxretries maxattempts tries retrycount → attempts maxRepairs
   backofffactor backoff multiplier exponentialbase backoffrate → factor
   initialdelay initialdelayms basedelay basedelayms delay mindelay minwait intervalseconds → minDelayMs delayMs
@@ -49,18 +49,10 @@ const FOREIGN_OPTIONS: Foreign = foreignTable(`
   id label → name
 `);
 
-const known = new WeakMap<object, Foreign>();
-
 /** The names other libraries use for the options of a middleware with these fields. */
 export function foreignOptions(fields: Readonly<Record<string, unknown>>): Foreign {
-  let own = known.get(fields);
-  if (!own) {
-    const entries = Object.entries(FOREIGN_OPTIONS).flatMap(([name, here]) => {
-      const first = here.split(' ').find((one) => Object.hasOwn(fields, one));
-      return first === undefined ? [] : [[name, first] as const];
-    });
-    own = Object.fromEntries(entries);
-    known.set(fields, own);
-  }
-  return own;
+  return (name) =>
+    FOREIGN_OPTIONS(name)
+      ?.split(' ')
+      .find((one) => Object.hasOwn(fields, one));
 }

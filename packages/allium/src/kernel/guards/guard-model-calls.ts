@@ -22,8 +22,6 @@ export function withheldMessages(messages: readonly Message[]): readonly Message
   });
 }
 
-const WORD = /[\p{L}\p{N}][\p{L}\p{M}\p{N}@._+/:-]*/gu;
-
 /** The answer without words that are in the messages, except those in the system prompt. */
 export function withoutQuotes(
   response: ModelResponse,
@@ -34,7 +32,7 @@ export function withoutQuotes(
   const own = systemPrompt.toLowerCase();
   const isVerdict = /^\W*(?:\p{L}{1,7}\W*){1,3}$/u.test(textOf(response));
   const clean = (text: string): string =>
-    text.replace(WORD, (word) => {
+    text.replace(/[\p{L}\p{N}][\p{L}\p{M}\p{N}@._+/:-]*/gu, (word) => {
       const lower = word.toLowerCase().replace(/[._:/-]+$/, '');
       return lower.length < 3 || own.includes(lower) || !said.includes(lower) ? word : '…';
     });

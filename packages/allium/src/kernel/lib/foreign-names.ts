@@ -4,10 +4,11 @@
  */
 
 /** What to write instead, by the foreign name without dashes, underscores and capitals. */
-export type Foreign = Readonly<Record<string, string>>;
+export type Foreign = Readonly<Record<string, string>> | ((name: string) => string | undefined);
 
 export function foreignName(table: Foreign, name: string): string | undefined {
   const key = flat(name);
+  if (typeof table === 'function') return table(key);
   return Object.hasOwn(table, key) ? table[key] : undefined;
 }
 
@@ -15,20 +16,21 @@ function flat(name: string): string {
   return name.replace(/[-_]/g, '').toLowerCase();
 }
 
-/** Lines like `steps maxsteps → turns`. */
-export function foreignTable(lines: string): Foreign {
-  const entries = lines
-    .trim()
-    .split('\n')
-    .flatMap((line) => {
-      const [names = '', here = ''] = line.trim().split(' → ');
-      return names.split(' ').map((name) => [name, here]);
-    });
-  return Object.fromEntries(entries);
+/** Lines like `steps maxsteps → turns`. They are read when somebody uses a wrong name. */
+export function foreignTable(lines: string): (name: string) => string | undefined {
+  const read = (line: string) => {
+    const [names = '', here = ''] = line.trim().split(' → ');
+    return names.split(' ').map((name) => [name, here] as const);
+  };
+  let table: Map<string, string> | undefined;
+  return (name) => {
+    table ??= new Map(lines.trim().split('\n').flatMap(read));
+    return table.get(name);
+  };
 }
 
 /** Model settings, and other options of AI SDK calls. */
-export const FOREIGN_SETTINGS: Foreign = foreignTable(`
+export const FOREIGN_SETTINGS = foreignTable(`
   maxtokens maxcompletiontokens → maxOutputTokens
   stop → stopSequences
   topk → provider: { <name>: { topK: … } }
@@ -41,7 +43,7 @@ export const FOREIGN_SETTINGS: Foreign = foreignTable(`
   headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )
 `);
 
-export const FOREIGN_LIMITS: Foreign = foreignTable(`
+export const FOREIGN_LIMITS = foreignTable(`
   steps maxsteps maxturns maxiterations → turns
   maxtoolcalls → toolCalls
   maxtokens → tokens
@@ -84,7 +86,7 @@ const SHARED = `
   mcpservers mcp mcpconfig → mcp( … ) of "@allium/mcp" in middleware
 `;
 
-export const FOREIGN_AGENT: Foreign = foreignTable(`${SHARED.trim()}
+export const FOREIGN_AGENT = foreignTable(`${SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
   llm languagemodel → model
   temperature → settings: { temperature: … }
@@ -129,7 +131,7 @@ export const FOREIGN_AGENT: Foreign = foreignTable(`${SHARED.trim()}
   agentid → name
 `);
 
-export const FOREIGN_RUN: Foreign = foreignTable(`${SHARED.trim()}
+export const FOREIGN_RUN = foreignTable(`${SHARED.trim()}
   abortsignal → signal
   threadid sessionid conversationid session thread → agent.session(id).run( … )
   resourceid userid → tenant
@@ -154,7 +156,7 @@ export const FOREIGN_RUN: Foreign = foreignTable(`${SHARED.trim()}
   systemprompt → new Agent({ systemPrompt })
 `);
 
-export const FOREIGN_TOOL: Foreign = foreignTable(`
+export const FOREIGN_TOOL = foreignTable(`
   inputschema parameters schema args argsschema → input
   outputschema returns responseschema → output
   tomodeloutput → toolResult({ content, details }) as what execute returns
@@ -184,7 +186,7 @@ export const FOREIGN_TOOL: Foreign = foreignTable(`
 `);
 
 /** Members of a middleware. */
-export const FOREIGN_HOOKS: Foreign = foreignTable(`
+export const FOREIGN_HOOKS = foreignTable(`
   wrapmodelcall wrapgenerate wrapstream → wrapModel
   wraptoolcall → wrapTool
   beforeagent onagentstart beforeagentstart beforeinvocation onrunstart → beforeRun
