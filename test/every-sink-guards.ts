@@ -10,6 +10,7 @@ import {
   secrets,
   systemPromptLeak,
   toolPolicy,
+  topics,
 } from '@allium/guardrails';
 import {
   type GuardAction,
@@ -82,7 +83,13 @@ const refusedCall = ({ action, place }: Setting): readonly string[] =>
   action === 'block' && POINT_OF[place] === 'tool-args' ? ALL_BUT_THE_TOOL : [];
 
 /** Guards that judge the whole and cut nothing, so that what is told at once has to be kept back. */
-export const JUDGES: readonly string[] = ['guardrail, judge', 'llmJudge'];
+export const JUDGES: readonly string[] = [
+  'guardrail, judge',
+  'llmJudge',
+  'promptInjection, model',
+  'topics',
+  'topics, model',
+];
 
 export const GUARDS: Readonly<Record<string, Guarding>> = {
   pii: { secret: 'zebra.quagga@example.org', make: (options) => pii(options) },
@@ -129,6 +136,25 @@ export const GUARDS: Readonly<Record<string, Guarding>> = {
   llmJudge: {
     secret: 'zebra-quagga',
     make: (options) => llmJudge({ ...options, model: judge(), policy: 'No animals.' }),
+    actions: ['block', 'stop', 'warn', 'feedback'],
+    except: (setting) => (setting.place === 'model error' ? ['errors'] : refusedCall(setting)),
+  },
+  'promptInjection, model': {
+    // Patterns find nothing in it, so the model decides.
+    secret: 'zebra-quagga',
+    make: (options) => promptInjection({ ...options, model: judge() }),
+    actions: ['block', 'stop', 'warn', 'feedback'],
+    except: (setting) => (setting.place === 'model error' ? ['errors'] : refusedCall(setting)),
+  },
+  topics: {
+    secret: 'zebra-quagga',
+    make: (options) => topics({ ...options, deny: { animals: ['zebra-quagga'] } }),
+    actions: ['block', 'stop', 'warn', 'feedback'],
+    except: (setting) => (setting.place === 'model error' ? ['errors'] : refusedCall(setting)),
+  },
+  'topics, model': {
+    secret: 'zebra-quagga',
+    make: (options) => topics({ ...options, deny: ['animals'], model: judge() }),
     actions: ['block', 'stop', 'warn', 'feedback'],
     except: (setting) => (setting.place === 'model error' ? ['errors'] : refusedCall(setting)),
   },

@@ -43,17 +43,13 @@ export function grounded(options: GroundedOptions = {}): Middleware {
       options,
       { ...own, more: { extraLlmCalls: () => [model] } },
       {
-        judge(subject, ctx) {
-          const beside = `The sources:\n${sourcesOf(ctx)
-            .map((source, i) => `[${i + 1}] ${source}`)
-            .join('\n')}`;
-          return judged(
+        judge: (subject, ctx) =>
+          judged(
             subject,
             ctx,
             { model, policy, kind: 'unsupported', timeoutMs, onUnclear, clock },
-            beside,
-          );
-        },
+            sourcesOf(ctx),
+          ),
       },
     );
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { Agent, type Middleware, type Model, tool, toolResult } from 'allium';
 import { auditLog } from 'allium/middleware/audit-log';
 import { record } from 'allium/middleware/record';
@@ -145,6 +146,20 @@ describe('llm-judge', () => {
     expect(systemPrompt).not.toContain(input);
     expect(input).not.toContain(markOf(systemPrompt));
     expect(JSON.stringify(messages)).toContain('text begins');
+  });
+
+  // A text that held its own mark could close the quotation and speak as its frame. The mark is the first half of a SHA-256
+  // of what is quoted.
+  it('marks a text with a hash that nobody can aim, the same for the same text', async () => {
+    const marks = await Promise.all(
+      ['Which pills?', 'Which pills?', 'Which pill?'].map(async (input) =>
+        markOf((await judgedBy(says(true), input)).requests[0]!.systemPrompt),
+      ),
+    );
+    const hash = createHash('sha256').update(JSON.stringify([policy, 'Which pills?']));
+    expect(marks[0]).toBe(hash.digest('hex').slice(0, 32));
+    expect(marks[1]).toBe(marks[0]);
+    expect(marks[2]).not.toBe(marks[0]);
   });
 
   it('judges beside the first model call, and keeps its answer back until it has spoken', async () => {

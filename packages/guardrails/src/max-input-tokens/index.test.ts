@@ -29,6 +29,19 @@ describe('max-input-tokens', () => {
     expect(events).toContainEqual(expect.objectContaining({ type: 'custom', name: 'guard_warning' }));
   });
 
+  it.each([
+    ['a promise', async () => 9],
+    ['not a number', () => Number.NaN],
+    ['nothing', () => undefined],
+  ])('sends nothing if `count` returns %s', async (_, count) => {
+    const model = scriptedModel(['Fine.']);
+    const middleware = [maxInputTokens({ limit: 5, count: count as never })];
+    await expect(new Agent({ model, middleware }).run('Hi')).rejects.toThrow(
+      'Expected `count` of maxInputTokens() to return a number at once',
+    );
+    expect(model.requests).toEqual([]);
+  });
+
   it('refuses to go without a limit', () => {
     expect(() => maxInputTokens({} as never)).toThrow('Expected `limit` to be an integer ≥ 1');
   });

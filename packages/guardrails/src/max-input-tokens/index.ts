@@ -1,6 +1,6 @@
 /** Refuses requests that are too long, before they are paid for. */
 import { defineMiddleware, type Middleware, type ModelContext } from 'allium';
-import { checkFields, estimateInputTokens, kinds, type OptionsOf } from 'allium/kit';
+import { checkFields, describeValue, estimateInputTokens, kinds, type OptionsOf } from 'allium/kit';
 
 export const OPTIONS = {
   /** The most tokens a request may have: messages, system prompt and tools. */
@@ -29,8 +29,13 @@ export function maxInputTokens(options: MaxInputTokensOptions): Middleware {
     name: options.name ?? 'max-input-tokens',
     traits: ['protects'],
     beforeModel(ctx) {
-      const tokens = count(ctx);
-      if (!(tokens > limit)) return;
+      const tokens: unknown = count(ctx);
+      // Compared with a limit, anything but a number would count as short enough.
+      if (typeof tokens !== 'number' || Number.isNaN(tokens))
+        throw new TypeError(
+          `Expected \`count\` of maxInputTokens() to return a number at once, got ${describeValue(tokens)}.`,
+        );
+      if (tokens <= limit) return;
       const what = `The request has about ${tokens} tokens; at most ${limit} are allowed.`;
       if (action === 'stop') ctx.stop('guardrail', what);
       ctx.note(what);

@@ -3,6 +3,7 @@ import type { Context, GuardSubject, Middleware, Verdict } from 'allium';
 import { checkFields, invalidOption, isRecord, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import { guardrailOf } from '../scan/guard.js';
 import { linearPattern } from '../scan/patterns.js';
+import { allTexts } from '../scan/texts.js';
 
 const texts = kinds.either(kinds.nonEmptyText, kinds.listOf(kinds.nonEmptyText));
 const pattern = kinds.kind<RegExp | string>(
@@ -179,12 +180,6 @@ function textsAt(args: unknown, path: string): readonly string[] {
     : typeof value === 'object' && value !== null
       ? allTexts(value)
       : [String(value)];
-}
-
-function allTexts(value: unknown): string[] {
-  if (Array.isArray(value)) return value.flatMap(allTexts);
-  if (isRecord(value)) return Object.entries(value).flatMap(([key, inside]) => [key, ...allTexts(inside)]);
-  return value === undefined || value === null ? [] : [String(value)];
 }
 
 function listed(value: string | readonly string[]): readonly string[] {

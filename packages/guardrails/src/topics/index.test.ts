@@ -1,6 +1,7 @@
-import { Agent } from 'allium';
-import { scriptedModel, testMiddleware, text } from 'allium/testing';
+import { Agent, tool, toolResult } from 'allium';
+import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { type TopicsOptions, topics } from './index.js';
 
 testMiddleware(() => topics({ deny: { politics: ['senator'] } }), { name: 'topics', describe, it });
@@ -24,6 +25,22 @@ describe('topics', () => {
     expect((await asked('Sing a song.', { allow })).stop?.message).toBe(
       'Only these topics are allowed: orders.',
     );
+  });
+
+  it('looks at the details of results, keys included', async () => {
+    const details = [{ deep: ['A senator'] }, { senator: 1 }];
+    for (const detail of details) {
+      const look = tool({
+        name: 'look',
+        description: 'L.',
+        input: z.object({}),
+        execute: () => toolResult({ content: 'fine', details: detail }),
+      });
+      const model = scriptedModel([toolCalls({ name: 'look' }), 'Done.']);
+      const middleware = [topics({ deny: { politics: ['senator'] }, on: ['tool-result'] })];
+      const { messages } = await new Agent({ model, tools: [look], middleware }).run('Look.');
+      expect(JSON.stringify(messages)).not.toContain('enator');
+    }
   });
 
   it('asks a model, with the topics as the policy', async () => {

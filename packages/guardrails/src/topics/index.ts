@@ -4,6 +4,7 @@ import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'al
 import { JUDGE_FIELDS, judged, PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 import { wordPattern } from '../scan/patterns.js';
+import { textsOf } from '../scan/texts.js';
 
 /** Names of topics; or words by topic, which need no model. */
 export type Topics = readonly string[] | Readonly<Record<string, readonly string[]>>;
@@ -54,7 +55,8 @@ export function topics(options: TopicsOptions): Middleware {
   const allowed = wordsOf('allow', allow);
   const denied = wordsOf('deny', deny);
   return guardrailOf(options, own, {
-    judge({ text }) {
+    judge(subject) {
+      const text = textsOf(subject);
       const topic = denied.find(([, has]) => has(text))?.[0];
       if (topic !== undefined)
         return {
