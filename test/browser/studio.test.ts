@@ -198,14 +198,35 @@ describe.skipIf(!program)('Studio in a browser', () => {
     const running = agent.session('a').run('Pay', { onRequest: () => new Promise(() => {}) });
     await over(store, { allowAnswers: true, agents: [agent] });
     await goTo('#/approvals');
-    await page.getByRole('button', { name: button }).click();
+    await page.getByRole('button', { name: button, exact: true }).click();
     if (words) {
       await page.getByRole('textbox').fill(words);
-      await page.getByRole('button', { name: button }).click();
+      await page.getByRole('button', { name: button, exact: true }).click();
     }
     await page.getByText('Nothing waits for you').waitFor();
     const { messages } = await running;
     expect(JSON.stringify(messages)).toContain(expected);
+  });
+
+  it.each([
+    ['Approve for this session', 'pay with any arguments'],
+    ['Always approve this', 'pay with {'],
+  ])('offers %s, shows it on the page of the run, and revokes it there', async (button, shown) => {
+    const store = memoryStore();
+    const agent = payer(store);
+    const running = agent.session('a').run('Pay', { onRequest: () => new Promise(() => {}) });
+    await over(store, { allowAnswers: true, agents: [agent] });
+    await goTo('#/approvals');
+    await page.getByRole('button', { name: button }).click();
+    await page.getByText('Nothing waits for you').waitFor();
+    await running;
+    await goTo('#/runs');
+    await page.locator('a.row').click();
+    await page.getByText('Allowed in this session without asking: 1').click();
+    expect(await page.locator('.allowances li').innerText()).toContain(shown);
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.locator('.allowances').waitFor({ state: 'detached' });
+    expect(await agent.session('a').allowances()).toEqual([]);
   });
 
   it('only shows questions when it is read-only', async () => {

@@ -6,6 +6,7 @@ import { memoryStore } from 'allium/stores/memory';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { streamSSE, stream as streamText } from 'hono/streaming';
+import { allowancesOf, revokeAllowance } from './allowances.js';
 import { AnswerRefused, answerQuestion, listQuestions, questionsOf } from './approvals.js';
 import { NothingToTest, testOf } from './copy-test.js';
 import { exportRun, NotATrace, openTrace } from './exporting.js';
@@ -69,7 +70,7 @@ export function createApp(options: AppOptions): App {
     '/api/*',
     bodyLimit({ maxSize: BODY_BYTES, onError: (c) => tell(c, 413, 'That is more than 64 MB.') }),
   );
-  app.on('POST', ['/api/answer', '/api/play'], async (c, next) => {
+  app.on('POST', ['/api/answer', '/api/revoke', '/api/play'], async (c, next) => {
     if (!allowAnswers)
       return tell(c, 403, 'Studio is read-only. Start it with --allow-answers to answer and to play.');
     await next();
@@ -231,6 +232,16 @@ export function createApp(options: AppOptions): App {
     // The journal shows how it ends, and the page shows the journal.
     options.onAnswered(sessionId, tenant).catch(() => {});
     return c.json({ taken: true });
+  });
+
+  app.get('/api/allowances', async (c) =>
+    c.json(await allowancesOf(sources, anyone, c.req.query('session') ?? '')),
+  );
+
+  app.post('/api/revoke', async (c) => {
+    const { sessionId, id } = await c.req.json<{ sessionId: string; id: string }>();
+    await revokeAllowance(sources, anyone, sessionId, id);
+    return c.json(await allowancesOf(sources, anyone, sessionId));
   });
 
   app.get('/', (c) => file(c, 'index.html'));

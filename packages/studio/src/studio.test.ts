@@ -331,6 +331,38 @@ describe('approvals', () => {
     expect((await post('/api/answer', body)).status).toBe(409);
   });
 
+  it('approves for the rest of the session; what is allowed is listed and revoked', async () => {
+    const payer = asking(calls, text('Paid.'), calls, text('Paid again.'), calls);
+    const session = payer.session('a', { tenant: 'acme' });
+    const { pending } = await session.run('Pay');
+    await open({ agents: [payer], allowAnswers: true });
+    expect(await read('/api/allowances?session=a')).toEqual({ allowances: [] });
+    expect(await read('/api/allowances?session=nobody')).toEqual({ allowances: [] });
+    const decision = { type: 'approve', remember: 'arguments' };
+    await post('/api/answer', { sessionId: 'a', requestId: pending[0]!.id, decision });
+    await session.resume();
+    const { allowances } = await read<{ allowances: { id: string }[] }>('/api/allowances?session=a');
+    expect(allowances).toMatchObject([{ toolName: 'pay', scope: 'arguments', arguments: '{"amount":3}' }]);
+    expect(await session.run('Pay')).toMatchObject({ text: 'Paid again.' });
+    const revocation = { sessionId: 'a', id: allowances[0]!.id };
+    expect(await (await post('/api/revoke', revocation)).json()).toEqual({ allowances: [] });
+    expect((await post('/api/revoke', revocation)).status).toBe(409);
+    expect((await post('/api/revoke', { ...revocation, sessionId: 'nobody' })).status).toBe(409);
+    expect(await session.run('Pay')).toMatchObject({ status: 'suspended' });
+  });
+
+  it('does not revoke when it is read-only', async () => {
+    const payer = asking(calls);
+    await payer
+      .session('a')
+      .run('Pay', { onRequest: () => ({ type: 'approve', remember: 'tool' }) })
+      .catch(() => {});
+    const [allowance] = await payer.session('a').allowances();
+    await open({ agents: [payer] });
+    expect((await post('/api/revoke', { sessionId: 'a', id: allowance!.id })).status).toBe(403);
+    expect(await payer.session('a').allowances()).toHaveLength(1);
+  });
+
   it('refuses arguments that do not fit, before the question is used up', async () => {
     const payer = asking(calls);
     const { pending } = await payer.session('a').run('Pay');

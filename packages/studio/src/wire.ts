@@ -1,5 +1,5 @@
 /** What the server and the page send each other: plain JSON. Types only, so that the page may import them. */
-import type { Decision, Explanation, PendingRequest, RunStatus, Stop, Usage } from 'allium';
+import type { Allowance, Decision, Explanation, PendingRequest, RunStatus, Stop, Usage } from 'allium';
 
 /** `running`: no end is journaled and nobody is asked. The process may also have died. */
 export type RowStatus = RunStatus | 'running';
@@ -191,6 +191,11 @@ export interface AnswerOutcome {
   readonly taken: boolean;
   /** What to do if nobody took it. */
   readonly hint?: string;
+}
+
+/** What was approved for the rest of a session. */
+export interface AllowanceView {
+  readonly allowances: readonly Allowance[];
 }
 
 export interface AgentInfo {

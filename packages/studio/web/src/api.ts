@@ -1,5 +1,6 @@
 /** Asks the server. */
 import type {
+  AllowanceView,
   AnswerOutcome,
   OnionView,
   PlayEvent,
@@ -76,6 +77,9 @@ export const api = {
     ask<{ questions: readonly Question[]; next?: string; scanned: number }>('/api/approvals', { cursor }),
   answer: (body: { sessionId: string; requestId: string; decision: unknown }) =>
     ask<AnswerOutcome>('/api/answer', undefined, json(body)),
+  allowances: (session: string) => ask<AllowanceView>('/api/allowances', { session }),
+  revoke: (sessionId: string, id: string) =>
+    ask<AllowanceView>('/api/revoke', undefined, json({ sessionId, id })),
   onion: (query: Query) => ask<OnionView>('/api/onion', query),
   money: (by: string, cursor?: string) => ask<SpendPage>('/api/money', { by, cursor }),
   test: ({ session, run }: Id, runner: string) =>

@@ -1,4 +1,4 @@
-/** The inbox: what runs ask people, and the four ways to answer. */
+/** The inbox: what runs ask people, and the ways to answer. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Question } from '../../src/wire.js';
 import { api } from './api.js';
@@ -208,6 +208,26 @@ export function QuestionCard({
                   >
                     Approve
                   </button>
+                )}
+                {may('approve') && request.kind === 'ask' && request.remember !== false && (
+                  <>
+                    <button
+                      type="button"
+                      disabled={busy}
+                      title={`Any call of ${request.toolName} for the rest of this session`}
+                      onClick={() => answer({ type: 'approve', remember: 'tool' })}
+                    >
+                      Approve for this session
+                    </button>
+                    <button
+                      type="button"
+                      disabled={busy}
+                      title={`Calls of ${request.toolName} with the same arguments, for the rest of this session`}
+                      onClick={() => answer({ type: 'approve', remember: 'arguments' })}
+                    >
+                      Always approve this
+                    </button>
+                  </>
                 )}
                 {may('edit') && <Choose way="edit" label="Edit" set={setWay} />}
                 {may('reject') && <Choose way="reject" label="Reject" set={setWay} />}

@@ -1,6 +1,7 @@
 /** One run: its waterfall, the conversation, and beside it what the model received. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { CallRow, MessageItem, RunView, SpanRow } from '../../src/wire.js';
+import { Allowances } from './allowances.js';
 import { api } from './api.js';
 import { QuestionCard } from './approvals.js';
 import { Conversation, keyOf } from './conversation.js';
@@ -78,6 +79,7 @@ export function RunScreen({ session, run }: { readonly session: string; readonly
           ))}
         </div>
       )}
+      <Allowances session={session} />
       {narrow.value && (
         <div class="segments" role="tablist">
           {panes.map(([one, label]) => (
