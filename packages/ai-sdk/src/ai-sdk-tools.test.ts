@@ -177,6 +177,24 @@ describe('fromLangChainTools()', () => {
     expect(messages[4]).toMatchObject({ details: { x: 1 } });
   });
 
+  it('keeps the artifact of a tool that returns one beside its content', async () => {
+    // As @langchain/core does: a message for a call, and only the content for arguments.
+    type Input = { q: string } | { type: 'tool_call'; id: string; args: { q: string } };
+    const invoke = (input: Input) =>
+      'type' in input
+        ? { content: `found ${input.args.q}`, artifact: { rows: [1, 2], id: input.id }, status: 'success' }
+        : `found ${input.q}`;
+    const search = { ...langChain('search', z.object({ q: z.string() }), invoke) };
+    const model = scriptedModel([
+      toolCalls({ name: 'search', args: { q: 'onions' }, id: 'c' }),
+      text('done'),
+    ]);
+    const tools = fromLangChainTools([{ ...search, responseFormat: 'content_and_artifact' }]);
+    const { messages } = await new Agent({ model, tools }).run('go');
+    expect(textOf(messages[2]!)).toBe('found onions');
+    expect(messages[2]).toMatchObject({ details: { rows: [1, 2], id: 'c' } });
+  });
+
   it('refuses what is none', () => {
     expect(() => fromLangChainTools([{} as never])).toThrow('Expected `tools[0]` to be a tool of LangChain');
     expect(() => fromLangChainTools([langChain('x', 5, () => '') as never])).toThrow(

@@ -1,6 +1,6 @@
 /** Tools of LangChain, by their shape. */
 
-import { type StandardSchema, type Tool, type ToolResult, tool, toolResult } from 'allium';
+import { type StandardSchema, type Tool, type ToolContext, type ToolResult, tool, toolResult } from 'allium';
 import { invalidOption, isStandardSchema } from 'allium/kit';
 import { outputContent } from './from-prompt.js';
 import { isObject, jsonCopy, type Loose } from './language-model.js';
@@ -11,6 +11,8 @@ export interface LangChainTool {
   readonly description?: string | undefined;
   /** A schema of zod 4, or a JSON Schema. */
   readonly schema: unknown;
+  /** With `content_and_artifact`, what it returns beside the content becomes the `details` of the result. */
+  readonly responseFormat?: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: each tool has types of its own.
   invoke(input: any, config?: any): unknown;
 }
@@ -35,9 +37,17 @@ export function fromLangChainTools(tools: readonly LangChainTool[]): Tool[] {
       name: given.name,
       description: given.description ?? '',
       input: inputOf(given.schema, `tools[${i}].schema`),
-      execute: async (args, ctx) => resultOf(await given.invoke(args, { signal: ctx.signal })),
+      execute: async (args, ctx) =>
+        resultOf(await given.invoke(inputFor(given, args, ctx), { signal: ctx.signal })),
     });
   });
+}
+
+/** Given arguments alone, LangChain drops the artifact. Given the call, it answers with a whole message. */
+function inputFor({ name, responseFormat }: LangChainTool, args: Loose, ctx: ToolContext): Loose {
+  return responseFormat === 'content_and_artifact'
+    ? { type: 'tool_call', id: ctx.toolCall.id, name, args }
+    : args;
 }
 
 function inputOf(schema: unknown, option: string): StandardSchema<Loose> {

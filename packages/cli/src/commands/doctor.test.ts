@@ -55,6 +55,9 @@ describe('allium doctor', () => {
     expect(code).toBe(1);
     expect(stdout).toMatch(/✓ mcp {7}fx: 1 tool\n {14}fx_echo {2}[\w-]{22}/);
     expect(stdout).toMatch(/✗ mcp .*MCP server "gone" cannot be reached/);
+    expect(stdout).toMatch(/! chain .*"fx" describes its tools itself:\n +fx_echo/);
+    // It doesn't send people to the command they have just used.
+    expect(stdout).not.toContain('allium doctor');
     const explained = await here().allium(['explain']);
     expect(explained.stdout).toContain('Says it again.');
   });

@@ -58,7 +58,7 @@ async function examine(shell: Shell): Promise<Finding[]> {
   findings.push({ check: 'config', status: 'ok', message: loaded.file }, checkPackages(loaded));
   findings.push(...checkKeys(loaded, shell.io.env));
   findings.push(await checkModel(loaded), ...(await checkStore(loaded)), ...(await checkChain(loaded)));
-  findings.push(...(await checkMcp(loaded)), await checkPlugins(loaded));
+  findings.push(await checkPlugins(loaded));
   return findings;
 }
 
@@ -174,14 +174,17 @@ async function checkStore(loaded: LoadedConfig): Promise<Finding[]> {
   }
 }
 
+/** The chain, and each MCP server in it: its tools, with the fingerprints that `pins` takes. */
 async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
   try {
-    const { agent, names, warnings, close } = await createAgent(loaded, {
-      model: NO_MODEL,
-      store: memoryStore(),
-    });
+    const made = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() });
+    const { agent, names, warnings } = made;
+    // First, so that explain() knows their tools.
+    const servers = await Promise.all(made.mcp.map(findServer));
     const { hazards, tools } = agent.explain();
-    await close();
+    await made.close();
+    // What is wrong with a server that isn't reached is said below.
+    const gone = made.mcp.flatMap(({ name }, i) => (servers[i]!.status === 'problem' && name ? [name] : []));
     return [
       {
         check: 'chain',
@@ -189,25 +192,19 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
         message: `${names.join(' → ') || 'no middleware'}; ${count(tools.length, 'tool')}`,
       },
       ...warnings.map((message): Finding => ({ check: 'chain', status: 'warning', message })),
-      ...hazards.map(
-        ({ message, fix }): Finding => ({ check: 'chain', status: 'warning', message: `${message}\n${fix}` }),
-      ),
+      ...hazards
+        .filter(({ id, between }) => id !== 'untrusted-tools' || !gone.includes(between[0]!))
+        .map(
+          ({ message, fix }): Finding => ({
+            check: 'chain',
+            status: 'warning',
+            message: `${message}\n${fix}`,
+          }),
+        ),
+      ...servers,
     ];
   } catch (error) {
     return [problem('chain', error)];
-  }
-}
-
-/** Connects to each MCP server and lists its tools, with the fingerprints that `pins` takes. */
-async function checkMcp(loaded: LoadedConfig): Promise<Finding[]> {
-  if (loaded.config.mcp === undefined) return [];
-  // Whatever keeps the agent from being made is reported with the chain.
-  const made = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() }).catch(() => undefined);
-  if (!made) return [];
-  try {
-    return await Promise.all(made.mcp.map(findServer));
-  } finally {
-    await made.close();
   }
 }
 

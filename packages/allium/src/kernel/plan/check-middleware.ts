@@ -6,6 +6,7 @@ import * as kinds from '../lib/kinds.js';
 import { type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import { type Guard, LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
+import { isTool } from '../protocol/tool.js';
 import { RULES } from './rules.js';
 import { RESUME_OPTIONS } from './run-options.js';
 
@@ -100,7 +101,9 @@ export function checkMembers(middleware: Middleware, place: string): void {
   // Empty, or with only a name: meant to do nothing. With other members it was meant to do something.
   if (!acts && members.size > 0 && (!declares || other !== undefined))
     throw fail(
-      `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is not one`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,
+      other === 'execute'
+        ? 'it is a tool. Put it into `tools: [ … ]`.'
+        : `it has no hook, tool, state or guard${other === undefined ? '' : `, and \`${other}\` is not one`}. A middleware has at least one of: ${HOOKS.join(', ')}.`,
     );
   checkDeclarations(middleware, fail);
 }
@@ -154,4 +157,18 @@ function memberNames(value: object): Map<string, boolean> {
         names.set(name, Object.getOwnPropertyDescriptor(at, name)?.get !== undefined);
   }
   return names;
+}
+
+/** What to do about something that was given as a tool, or as the list of tools. */
+export function insteadOfTool(given: unknown): string {
+  const members = Object(given) as Readonly<Record<string, unknown>>;
+  const has = (value: unknown, ...names: readonly string[]) =>
+    names.some((name) => typeof value === 'object' && value !== null && name in value);
+  if (isTool(given)) return 'Put it into a list: [it].';
+  if (has(given, ...HOOKS, ...ACTING)) return 'It is a middleware: put it into `middleware: [ … ]`.';
+  if (has(given, 'invoke'))
+    return 'Convert tools of LangChain: `tools: fromLangChainTools([ … ])` of "@allium/ai-sdk".';
+  if ([given, ...Object.values(members)].some((one) => has(one, 'inputSchema')))
+    return 'Tools of the AI SDK come with a middleware: `middleware: [fromAiSdkTools({ … })]` of "@allium/ai-sdk".';
+  return 'Make tools with tool({ … }). For those of other libraries there are `middleware: [fromAiSdkTools({ … })]` and `tools: fromLangChainTools([ … ])` of "@allium/ai-sdk".';
 }

@@ -2,7 +2,7 @@
 
 import { guardsResponses } from '../guards/response-gate.js';
 import type { ComposedPlan } from '../layers/onion.js';
-import { AlliumError, isThenable, shown } from '../lib/errors.js';
+import { AlliumError, invalidOption, isThenable, shown } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import type { ToolSpec } from '../messages/model.js';
@@ -19,7 +19,7 @@ import {
 import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
 import type { StateCell } from '../protocol/state.js';
 import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
-import { checkMembers, POINTS } from './check-middleware.js';
+import { checkMembers, insteadOfTool, POINTS } from './check-middleware.js';
 import { checkOrder } from './order.js';
 import { RULES } from './rules.js';
 import { twinsOf } from './twins.js';
@@ -37,8 +37,15 @@ export interface ComposeOptions {
   readonly replaces?: readonly string[];
 }
 
+const TOOLS: Kind = kinds.kind('a list', () => true, {
+  inside: (value, option) => {
+    if (Array.isArray(value)) return undefined;
+    const { message, data } = invalidOption(option, 'a list', value);
+    return new AlliumError('INVALID_OPTION', `${message} ${insteadOfTool(value)}`, { data });
+  },
+});
 const OPTIONS: Fields = {
-  tools: kinds.list,
+  tools: TOOLS,
   state: kinds.list,
   hooks: kinds.record,
   replaces: kinds.names,
@@ -269,7 +276,7 @@ function toolsOf(middleware: readonly PlannedMiddleware[], own: readonly Tool[])
     if (!isTool(tool))
       throw new AlliumError(
         'INVALID_TOOL',
-        `${owner} lists ${shown(tool)} as a tool. Make tools with tool({ … }), or convert those of other libraries with fromAiSdkTools() or fromLangChainTools() of "@allium/ai-sdk".`,
+        `${owner} lists ${shown(tool)} as a tool. ${insteadOfTool(tool)}`,
       );
     const other = owners.get(tool.name);
     if (other)
