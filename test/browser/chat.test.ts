@@ -209,7 +209,11 @@ describe.skipIf(lacks.length > 0).each(VERSIONS)('useChat of AI SDK $sdk', ({ sd
     await page.click('.reject');
     await answer('Then not.');
     await ready();
-    expect(await page.getAttribute('.tool', 'data-state')).toBe(sdk === 5 ? 'output-error' : 'output-denied');
+    const denied = sdk === 5 ? 'output-error' : 'output-denied';
+    expect(await page.getAttribute('.tool', 'data-state')).toBe(denied);
+    await page.reload();
+    await answer('Then not.');
+    expect(await page.getAttribute('.tool', 'data-state')).toBe(denied);
   });
 
   it('takes back what a failed attempt had shown', async () => {

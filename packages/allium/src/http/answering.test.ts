@@ -199,3 +199,20 @@ it('the history says whether an answer is being written', async () => {
   await answered.text();
   expect(await running()).toBe(false);
 });
+
+it('a call that was denied still shows as denied when the history is loaded', async () => {
+  const { say, approve, send, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  await (await approve(request!.id, false)).text();
+  const history = async (sdk: number) => {
+    const { messages } = (await (await send('GET', `/chat/c?sdk=${sdk}`)).json()) as {
+      messages: { parts: { type: string }[] }[];
+    };
+    return messages[1]!.parts.find(({ type }) => type === 'tool-pay');
+  };
+  const denied = { state: 'output-denied', approval: { id: request!.id, approved: false } };
+  expect(await history(6)).toMatchObject(denied);
+  expect(await history(7)).toMatchObject(denied);
+  expect(await history(5)).toMatchObject({ state: 'output-error' });
+});

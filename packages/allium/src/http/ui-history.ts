@@ -1,5 +1,5 @@
 /** The history as UI messages of the AI SDK: what `useChat` begins with. */
-import type { Message, PendingRequest } from '../index.js';
+import type { Entry, Message, PendingRequest } from '../index.js';
 import { isSyntheticMessage } from '../index.js';
 import type { ClientMessage } from './events.js';
 import { type Projection, questionOf } from './projection.js';
@@ -29,10 +29,25 @@ export function isTurn(message: Message): boolean {
   return message.role === 'user' && !isSyntheticMessage(message);
 }
 
+/** Calls that somebody said no to, with the id of the question. */
+export function deniedCalls(entries: readonly Entry[]): ReadonlyMap<string, string> {
+  const asked = new Map<string, string>();
+  const denied = new Map<string, string>();
+  for (const entry of entries) {
+    if (entry.type === 'request') asked.set(entry.request.id, entry.request.callId);
+    const callId = entry.type === 'answer' ? asked.get(entry.requestId) : undefined;
+    if (entry.type !== 'answer' || callId === undefined) continue;
+    // The last answer counts: guards may have changed the one that was given.
+    if (entry.decision.type === 'reject') denied.set(callId, entry.requestId);
+    else denied.delete(callId);
+  }
+  return denied;
+}
+
 /** All answers and tool results up to the next user message are one message, under the id of the first. */
 export function uiMessages(
   messages: readonly Message[],
-  pending: readonly PendingRequest[],
+  asked: { readonly pending: readonly PendingRequest[]; readonly denied: ReadonlyMap<string, string> },
   projection: Projection,
   sdk: SdkVersion,
 ): readonly UiMessage[] {
@@ -50,10 +65,17 @@ export function uiMessages(
       last = { id: shown.id, role: 'assistant', parts: [] };
       all.push(last);
     }
-    if (shown.role === 'tool') answer(calls.get(shown.toolCallId ?? ''), shown);
-    else say(last.parts, shown, calls);
+    if (shown.role !== 'tool') {
+      say(last.parts, shown, calls);
+      continue;
+    }
+    const call = calls.get(shown.toolCallId ?? '');
+    const question = asked.denied.get(shown.toolCallId ?? '');
+    if (call && question !== undefined && shown.isError && sdk > 5)
+      Object.assign(call, { state: 'output-denied', approval: { id: question, approved: false } });
+    else answer(call, shown);
   }
-  for (const request of pending) {
+  for (const request of asked.pending) {
     const question = questionOf(request);
     const part = calls.get(question.toolCallId);
     if (part && sdk > 5) Object.assign(part, { state: 'approval-requested', approval: { id: question.id } });

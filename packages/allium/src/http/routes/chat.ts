@@ -15,7 +15,7 @@ import { RunReader } from '../run-reader.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
 import { type SdkVersion, UiChunks } from '../ui-chunks.js';
-import { isTurn, uiIdOf, uiMessages, withClientId } from '../ui-history.js';
+import { deniedCalls, isTurn, uiIdOf, uiMessages, withClientId } from '../ui-history.js';
 
 const body: BodySchema = {
   type: 'object',
@@ -100,9 +100,14 @@ export const chatRoutes: readonly Route[] = [
       const last = await lastAnswer(call, found, await session.messages());
       last?.reader.leave();
       // Read after that: an answer that has ended by then is all there.
-      const [messages, pending] = await Promise.all([session.messages(), session.pending()]);
+      const [messages, pending, entries] = await Promise.all([
+        session.messages(),
+        session.pending(),
+        call.handling.store.read(found.storeId, 1),
+      ]);
+      const asked = { pending, denied: deniedCalls(entries) };
       return Response.json({
-        messages: uiMessages(messages, pending, call.handling.projection, sdkOf(call)),
+        messages: uiMessages(messages, asked, call.handling.projection, sdkOf(call)),
         running: last?.isOpen ?? false,
       });
     },
