@@ -57,8 +57,11 @@ export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClo
 
 /** Like `monotonic`, with fractions of a millisecond if it is the system clock: for work that takes less than one. */
 export function precise(clock: Clock): number {
-  return clock === systemClock ? performance.now() : monotonic(clock);
+  return clock === systemClock ? timer.now() : monotonic(clock);
 }
+
+/** Kept here: in Node, the global \`performance\` is a getter. */
+const timer = performance;
 
 /** Rounds to whole microseconds. */
 export function rounded(ms: number): number {

@@ -40,6 +40,8 @@ export class Recorder implements Recording {
   private readonly since: { readonly at: number };
   /** The value of `now()` at that time. */
   private start: number;
+  /** When a layer was left that is just calling inward; otherwise 0. */
+  leftAt = 0;
   private hasOwnPrompt = false;
   /** How long guards have taken since their last verdict. */
   private readonly guardTimes = new Map<string, number>();
@@ -69,6 +71,13 @@ export class Recorder implements Recording {
 
   now(): number {
     return precise(this.run.clock);
+  }
+
+  /** When something begins. What a layer calls begins when the layer is left, so that its time is read once. */
+  started(): number {
+    const { leftAt } = this;
+    this.leftAt = 0;
+    return leftAt || this.now();
   }
 
   /** The number of a new record, which later ones may refer to. */
@@ -168,7 +177,9 @@ export class Recorder implements Recording {
     const sent = this.quietly(() => this.requests.sent(n, ctx, told, plain && guarded, name));
     const isJudged = !this.run.pendingInput;
     const { messageId } = (ctx._call.live ?? {}) as { readonly messageId?: string };
-    const started = this.begin();
+    const started = this.started();
+    // The wall clock may have been set since the last call.
+    this.start = started - (this.run.clock.now() - this.since.at);
     return (_answer, error) => {
       const about: Partial<Writable<TraceRecord>> = {};
       if (sent) about.sent = isJudged ? sent : withheldSent(sent);
@@ -197,20 +208,13 @@ export class Recorder implements Recording {
 
   /** A tool is executed. Call the returned function when that has ended. */
   executes(ctx: ToolContext): (result: ToolResult | undefined, error?: unknown) => void {
-    const started = this.begin();
+    const started = this.started();
     const n = this.next();
     return (result, error) => {
       const agentId = this.quietly(() => (Object(result?.details) as { agentId?: unknown }).agentId);
       const about = typeof agentId === 'string' ? { agentId } : undefined;
       this.ended(TOOL, ctx, started, about, error, n, ctx._call.attempts);
     };
-  }
-
-  /** The wall clock may have been set since the last call. */
-  private begin(): number {
-    const started = this.now();
-    this.start = started - (this.run.clock.now() - this.since.at);
-    return started;
   }
 
   private ended(

@@ -4,12 +4,12 @@
  */
 
 import type { Context, LayerContext } from '../context/context.js';
-import type { RunPort } from '../context/run-port.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { isThenable } from '../lib/errors.js';
 import type { Guard, PlannedGuard } from '../protocol/middleware.js';
 import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
-import { type Given, partsOf, RULE_ACTS, recordAnswer, recordFailure, recordWrites } from './acts.js';
+import { RULE_ACTS, recordAnswer, recordFailure, recordWrites } from './acts.js';
+import { PlainCall, partsOf } from './hook-call.js';
 import type { Slot } from './kept-acts.js';
 import type { Recorder } from './recorder.js';
 import { TracedWrap } from './traced-wrap.js';
@@ -58,11 +58,6 @@ function trace(plan: ComposedPlan): TracedPlan {
 
 type MakeSlot = (by: string, hook: string, seam?: Seam) => Slot;
 
-/** The recorder of the run that a context belongs to. */
-export function recorderOf({ _run }: { readonly _run: RunPort }): Recorder {
-  return _run.trace as Recorder;
-}
-
 // ── Layers ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 function tracedLayer(layer: Layer, seam: Seam, slot: MakeSlot): Layer {
@@ -70,7 +65,7 @@ function tracedLayer(layer: Layer, seam: Seam, slot: MakeSlot): Layer {
   const first = slot(name, hooks[0]!, seam);
   return {
     ...layer,
-    wrap: wrap && ((ctx, next) => new TracedWrap(recorderOf(ctx), first, ctx).run(wrap, next)),
+    wrap: wrap && ((ctx, next) => TracedWrap.run(first, ctx, wrap, next)),
     before: before && tracedHalf(before, first),
     after: after && tracedHalf(after, slot(name, hooks.at(-1)!, seam)),
     onError: onError && tracedCatch(onError, first),
@@ -82,82 +77,62 @@ function tracedHalf(hook: Hook, slot: Slot): (ctx: LayerContext) => unknown {
   return (ctx) => timed(slot, ctx, hook, ctx, undefined, halfEnded);
 }
 
+function halfEnded(call: PlainCall): void {
+  const { result } = call.ctx as LayerContext;
+  if (call.result !== result) recordAnswer(call, call.result, result);
+}
+
 function tracedCatch(onError: Hook, slot: Slot): (ctx: LayerContext, error: unknown) => unknown {
   return (ctx, error) =>
-    timed(slot, ctx, onError, ctx, error, (recorder, _slot, _ctx, started, ms, action) => {
-      if (action !== 'retry' && action !== 'fallback' && action !== 'restart') return;
-      const why = { error: recorder.telling.error(error, ctx) };
-      recorder.add(slot, 'retried', ctx, started, ms, why);
+    timed(slot, ctx, onError, ctx, error, (call, action) => {
+      if (action === 'retry' || action === 'fallback' || action === 'restart')
+        call.add('retried', { error: call.recorder.telling.error(error, ctx) });
     });
 }
 
 type Hook = (subject: any, given?: any) => unknown;
 
 /** Records what a hook did. It may return a frozen copy of the answer to use instead. */
-type Ended = (
-  recorder: Recorder,
-  slot: Slot,
-  ctx: any,
-  started: number,
-  ms: number,
-  answer: unknown,
-  before: Given,
-) => unknown;
-
-const halfEnded: Ended = (recorder, slot, ctx: LayerContext, started, ms, _answer, { result }) => {
-  if (result !== ctx.result) recordAnswer(recorder, slot, ctx, started, ms, result, ctx.result);
-};
+type Ended = (call: PlainCall, answer: unknown) => unknown;
 
 /** Calls a hook, measures it and records the outcome. */
 function timed(
   slot: Slot,
-  ctx: Context & { readonly result?: unknown },
+  ctx: Context,
   hook: Hook,
   subject: unknown,
   given: unknown,
   ended: Ended,
 ): unknown {
-  const recorder = recorderOf(ctx);
-  const before = { subject, parts: partsOf(ctx), result: ctx.result };
-  const started = recorder.now();
+  const call = new PlainCall(slot, ctx, subject);
   let answer: unknown;
   try {
     answer = given === undefined ? hook(subject) : hook(subject, given);
   } catch (error) {
-    return threw(recorder, slot, ctx, started, error);
+    return threw(call, error);
   }
-  if (!isThenable(answer)) return over(recorder, slot, ctx, started, answer, before, ended);
+  if (!isThenable(answer)) return over(call, answer, ended);
   return answer.then(
-    (value) => over(recorder, slot, ctx, started, value, before, ended),
-    (error) => threw(recorder, slot, ctx, started, error),
+    (value) => over(call, value, ended),
+    (error) => threw(call, error),
   );
 }
 
-function over(
-  recorder: Recorder,
-  slot: Slot,
-  ctx: Context,
-  started: number,
-  answer: unknown,
-  before: Given,
-  ended: Ended,
-): unknown {
-  const ms = recorder.now() - started;
-  recorder.spent(slot, ms);
+function over(call: PlainCall, answer: unknown, ended: Ended): unknown {
+  call.end();
   try {
-    const parts = partsOf(ctx);
-    if (parts !== before.parts) recordWrites(recorder, slot, ctx, started, ms, before.parts, parts);
-    return ended(recorder, slot, ctx, started, ms, answer, before) ?? answer;
+    const parts = partsOf(call.ctx);
+    if (parts !== call.parts) recordWrites(call, parts);
+    return ended(call, answer) ?? answer;
   } catch {
     // Recording never fails a run: an invalid value is reported where the kernel checks it.
     return answer;
   }
 }
 
-function threw(recorder: Recorder, slot: Slot, ctx: Context, started: number, error: unknown): never {
-  const ms = recorder.now() - started;
-  recorder.spent(slot, ms);
-  recorder.quietly(() => recordFailure(recorder, slot, ctx, started, ms, error));
+function threw(call: PlainCall, error: unknown): never {
+  call.end();
+  call.recorder.quietly(() => recordFailure(call, error));
   throw error;
 }
 
@@ -166,9 +141,9 @@ function threw(recorder: Recorder, slot: Slot, ctx: Context, started: number, er
 function tracedRule(planned: PlannedHook, slot: Slot): PlannedHook {
   const { fn, hook } = planned;
   const look = RULE_ACTS[hook];
-  const ended: Ended = (recorder, _slot, ctx, started, ms, answer, before) => {
-    if (answer === undefined && before.result === ctx.result) return answer;
-    return look(recorder, slot, ctx as never, started, ms, answer, before);
+  const ended: Ended = (call, answer) => {
+    if (answer === undefined && call.result === (call.ctx as LayerContext).result) return undefined;
+    return look(call, answer);
   };
   return {
     ...planned,
@@ -193,7 +168,7 @@ function tracedGuard(guard: Guard, slot: Slot): Guard {
   const measured =
     (method: (...args: any[]) => unknown) =>
     (subject: unknown, about: { readonly context: Context }): unknown => {
-      const recorder = recorderOf(about.context);
+      const recorder = about.context._run.trace as Recorder;
       if (recorder.telling.asks) return method.call(guard, subject, about);
       const started = recorder.now();
       const over = (): void => recorder.judged(slot, recorder.now() - started);

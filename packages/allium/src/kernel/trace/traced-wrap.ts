@@ -3,60 +3,60 @@
 import type { LayerContext } from '../context/context.js';
 import { isThenable } from '../lib/errors.js';
 import { NOTHING } from '../messages/messages.js';
-import { partsOf, recordAnswer, recordFailure, recordWrites } from './acts.js';
+import { recordAnswer, recordFailure, recordWrites } from './acts.js';
+import { HookCall, partsOf } from './hook-call.js';
 import type { Slot } from './kept-acts.js';
-import type { Recorder } from './recorder.js';
 
 type Next = (override?: Record<string, unknown>) => Promise<unknown>;
 
-export class TracedWrap {
-  /** When it was called, and when its own work last began. */
-  private readonly started: number;
-  private since: number;
-  /** Its own time, and how much of it is in no record yet. */
-  private own = 0;
-  private untold = 0;
-  private inside = 0;
-  private attempts = 0;
+export class TracedWrap extends HookCall {
+  /** When its own work last began. */
+  declare private since: number;
+  /** All of its own time. */
+  declare private own: number;
+  declare private inside: number;
+  declare private attempts: number;
   /** The result of the last attempt. */
-  private lastResult: unknown = undefined;
-  private lastError: unknown = undefined;
-  private errors: readonly unknown[] = NOTHING;
-  private readonly parts: unknown;
+  declare private lastResult: unknown;
+  declare private lastError: unknown;
+  declare private errors: readonly unknown[];
 
-  constructor(
-    private readonly recorder: Recorder,
-    private readonly slot: Slot,
-    private readonly ctx: LayerContext,
-  ) {
-    this.parts = partsOf(ctx);
-    this.started = recorder.now();
+  constructor(slot: Slot, ctx: LayerContext) {
+    super(slot, ctx);
     this.since = this.started;
+    this.own = 0;
+    this.inside = 0;
+    this.attempts = 0;
+    this.lastResult = undefined;
+    this.lastError = undefined;
+    this.errors = NOTHING;
   }
 
-  run(wrap: (ctx: any, next: Next) => unknown, next: Next): unknown {
+  static run(slot: Slot, ctx: LayerContext, wrap: (ctx: any, next: Next) => unknown, next: Next): unknown {
+    const call = new TracedWrap(slot, ctx);
     let returned: unknown;
     try {
-      returned = wrap(this.ctx, (override) => this.goIn(next, override));
+      returned = wrap(ctx, (override) => call.goIn(next, override));
     } catch (error) {
-      return this.threw(error);
+      return call.threw(error);
     }
-    if (!isThenable(returned)) return this.over(returned);
+    if (!isThenable(returned)) return call.over(returned);
     if (!(returned instanceof Promise))
       return returned.then(
-        (result) => this.over(result),
-        (error) => this.threw(error),
+        (result) => call.over(result),
+        (error) => call.threw(error),
       );
     // The same promise: in a later one, an attempt that nobody awaited might settle unnoticed.
     returned.then(
-      (result) => this.over(result),
-      (error) => this.recordError(error),
+      (result) => call.over(result),
+      (error) => call.recordError(error),
     );
     return returned;
   }
 
   private goIn(next: Next, override: Record<string, unknown> | undefined): Promise<unknown> {
-    this.pause();
+    const { recorder } = this;
+    const now = this.pause();
     this.inside++;
     this.attempts++;
     try {
@@ -64,7 +64,9 @@ export class TracedWrap {
     } catch {
       // Recording never fails a run.
     }
+    recorder.leftAt = now;
     const work = next(override);
+    recorder.leftAt = 0;
     work.then(
       (result) => this.comeOut(result, undefined),
       (error) => {
@@ -76,15 +78,14 @@ export class TracedWrap {
   }
 
   private recordEntry(override: Record<string, unknown> | undefined): void {
-    const { recorder, slot, ctx, attempts } = this;
+    const { recorder, slot, ctx, attempts, lastError, ms } = this;
     if (attempts > 1) {
-      const error = this.lastError;
-      const why = error === undefined ? {} : { error: recorder.telling.error(error, ctx) };
-      recorder.add(slot, 'retried', ctx, this.since, this.takeOwnTime(), { ...why, attempt: attempts });
+      const why = lastError === undefined ? {} : { error: recorder.telling.error(lastError, ctx) };
+      recorder.add(slot, 'retried', ctx, this.since, ms, { ...why, attempt: attempts });
+      this.ms = 0;
     }
     const parts = overridden(partsOf(ctx), override);
-    if (parts !== this.parts)
-      recordWrites(recorder, slot, ctx, this.started, this.takeOwnTime(), this.parts, parts, attempts);
+    if (parts !== this.parts) recordWrites(this, parts, attempts);
   }
 
   private comeOut(result: unknown, error: unknown): void {
@@ -94,29 +95,21 @@ export class TracedWrap {
   }
 
   /** Its own time stops while an attempt is under way. */
-  private pause(): void {
+  private pause(): number {
     const now = this.recorder.now();
-    if (this.inside > 0) return;
-    const ms = now - this.since;
-    this.own += ms;
-    this.untold += ms;
-  }
-
-  private takeOwnTime(): number {
-    const ms = this.untold;
-    this.untold = 0;
-    return ms;
+    if (this.inside > 0) return now;
+    this.own += now - this.since;
+    this.ms += now - this.since;
+    return now;
   }
 
   private over(returned: unknown): unknown {
     this.pause();
-    const { recorder, slot, ctx, lastResult } = this;
+    const { recorder, slot, lastResult } = this;
     recorder.spent(slot, this.own);
-    const result = returned ?? ctx.result;
+    const result = returned ?? (this.ctx as LayerContext).result;
     if (result !== lastResult && result !== undefined)
-      recorder.quietly(() =>
-        recordAnswer(recorder, slot, ctx, this.started, this.takeOwnTime(), lastResult, result),
-      );
+      recorder.quietly(() => recordAnswer(this, lastResult, result));
     return returned;
   }
 
@@ -126,12 +119,11 @@ export class TracedWrap {
   }
 
   private recordError(error: unknown): void {
-    const { recorder, slot, ctx } = this;
+    const { recorder, slot } = this;
     this.pause();
     recorder.spent(slot, this.own);
     // An error that came through `next()` is not its own.
-    if (!this.errors.includes(error))
-      recorder.quietly(() => recordFailure(recorder, slot, ctx, this.started, this.takeOwnTime(), error));
+    if (!this.errors.includes(error)) recorder.quietly(() => recordFailure(this, error));
   }
 }
 
