@@ -9,16 +9,8 @@ import {
   textsOfValue,
   toStoredJson,
   unescaped,
-  withTexts,
 } from '../lib/json-texts.js';
-import {
-  type Part,
-  readable,
-  redactedContent,
-  rewrittenContent,
-  saidIn,
-  withoutMetadata,
-} from '../messages/content-texts.js';
+import { type Part, readable, rewrittenContent, saidIn, withoutMetadata } from '../messages/content-texts.js';
 import type { AssistantContent, Message, ModelResponse, ToolContent } from '../messages/messages.js';
 import type { ToolResult } from '../messages/tool-result.js';
 import type { GuardPoint } from '../protocol/guard.js';
@@ -34,15 +26,13 @@ export async function judgeMessage(
   guards = ctx.plan.guards[point],
 ): Promise<{ owner: Message; deny?: Refusal }> {
   const given = withoutFound(searchable(message), point, ctx, guards);
-  const said = saidIn(given.content);
+  const said = saidIn<Part>(given.content, given.role);
   const judged = await judgeTexts(guards, { point, message }, said.texts, ctx);
   const { rewritten, texts: left, deny } = judged;
   if (deny) return { owner: given, deny };
   let owner = given;
   if (judged.changed) {
-    const content = rewritten
-      ? rewrittenContent(given, left.flat().join(''))
-      : redactedContent(given, said.flat(left));
+    const content = rewritten ? rewrittenContent(given, left.flat().join('')) : said.put(left);
     owner =
       given.role === 'assistant'
         ? withContent([point], given, { content: content as AssistantContent[], rewritten }, ctx, guards)
@@ -60,10 +50,9 @@ export function unjudged(message: Message, ctx: Context): Message {
   const guards = ctx.plan.guards.input;
   if (guards.length === 0) return message;
   if (message.role === 'user' && !guards.some(({ guard }) => guard.judge)) {
-    const said = saidIn(message.content);
+    const said = saidIn(message.content, 'user');
     const { texts, deny } = redactTexts('input', said.texts, ctx, true);
-    const content = redactedContent(message, said.flat(texts));
-    if (!deny) return withoutFound({ ...message, content } as Message, 'input', ctx, guards);
+    if (!deny) return withoutFound({ ...message, content: said.put(texts) }, 'input', ctx, guards);
   }
   return { id: message.id, role: 'user', content: [] };
 }
@@ -110,10 +99,10 @@ export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Pro
   const guards = ctx.plan.guards['tool-result'];
   const { toolCall } = ctx;
   const clean = cleanParts(result.content, 'tool-result', ctx);
-  const said = saidIn(clean);
+  const said = saidIn(clean, 'tool');
   const judged = await judgeTexts(guards, { point: 'tool-result', toolCall, result }, said.texts, ctx);
   if (judged.deny) return withheld(judged.deny);
-  const content = judged.changed ? toolContent(clean, said.flat(judged.texts)) : clean;
+  const content = judged.changed ? said.put(judged.texts) : clean;
   const { details: given, ...rest } = { ...result, content };
   if (judged.rewritten)
     return { ...rest, content: content.map((part) => withoutMetadata(part) as ToolContent) };
@@ -121,10 +110,6 @@ export async function judgeToolResult(result: ToolResult, ctx: ToolContext): Pro
   const cleaned = redactDetails(given, ctx);
   if (cleaned.deny) return withheld(cleaned.deny);
   return cleaned.value === undefined ? rest : { ...rest, details: cleaned.value };
-}
-
-function toolContent(content: readonly ToolContent[], left: readonly string[]): readonly ToolContent[] {
-  return redactedContent({ role: 'tool', content }, left) as readonly ToolContent[];
 }
 
 function withheld({ reason }: Refusal): ToolResult {
@@ -143,10 +128,10 @@ export function judgeUpdate(
 ): { update: readonly ToolContent[]; details?: unknown } | undefined {
   if (ctx.plan.guards['tool-result'].some((planned) => planned.guard.judge)) return undefined;
   const clean = cleanParts(content, 'tool-result', ctx);
-  const said = saidIn(clean);
+  const said = saidIn(clean, 'tool');
   const { texts, deny } = redactTexts('tool-result', said.texts, ctx, quiet);
   if (deny) return undefined;
-  const update = texts === said.texts ? clean : toolContent(clean, said.flat(texts));
+  const update = texts === said.texts ? clean : said.put(texts);
   if (details === undefined) return { update };
   const cleaned = redactDetails(details, ctx, quiet);
   return cleaned.deny ? undefined : { update, details: cleaned.value };
@@ -240,7 +225,7 @@ export function redactValue(
   const said = textsOfValue(given);
   const { texts, deny } = redactTexts(point, said.texts, ctx, quiet, guards);
   if (texts === said.texts) return { value: given, deny };
-  return { value: toStoredJson(withTexts(given, said.flat(texts)), withoutSpelling), deny };
+  return { value: toStoredJson(said.put(texts), withoutSpelling), deny };
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */

@@ -10,7 +10,7 @@ import {
 } from '../context/context.js';
 import { type Asking, asking } from '../journal/merged-questions.js';
 import { AlliumError, attribute, attribution, errorKind, isThenable, messageOf } from '../lib/errors.js';
-import { isSameList, type Text, textsOfValue, withTexts } from '../lib/json-texts.js';
+import { isSameList, type Text, textsOfValue } from '../lib/json-texts.js';
 import { untilAborted } from '../lib/scope.js';
 import { type Message, NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
@@ -82,7 +82,7 @@ function findIn(planned: PlannedGuard, judging: Judging, ctx: Context): void {
   if (texts === judging.texts) return;
   judging.texts = texts;
   const { base } = judging;
-  if (base !== undefined) judging.args = withTexts(base, textsOfValue(base).flat(texts));
+  if (base !== undefined) judging.args = textsOfValue(base).put(texts);
 }
 
 async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): Promise<void> {

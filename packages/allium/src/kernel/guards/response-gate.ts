@@ -2,7 +2,7 @@
 
 import type { Context } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
-import { isSameList, type Text, textsOfValue, toStoredJson, withTexts } from '../lib/json-texts.js';
+import { isSameList, type Text, textsOfValue, toStoredJson } from '../lib/json-texts.js';
 import { readable, withheldThinking, withoutMetadata } from '../messages/content-texts.js';
 import type { AssistantContent, ModelResponse, ProviderContent, ToolCall } from '../messages/messages.js';
 import type { GuardPoint } from '../protocol/guard.js';
@@ -36,7 +36,7 @@ const PART_POINT = {
 function dataIn({ content }: ModelResponse) {
   return content.flatMap((part, index) => {
     const json = part.type === 'provider' ? toStoredJson(readable(part).value) : undefined;
-    return json === undefined ? [] : { index, json, said: textsOfValue(json) };
+    return json === undefined ? [] : { index, said: textsOfValue(json) };
   });
 }
 
@@ -268,9 +268,9 @@ export class ResponseGate {
     }
     for (const [i, text] of said.length > 0 ? texts[0]!.entries() : []) joined.release(i, text);
     let at = said.length;
-    for (const { index, json, said: before } of data) {
+    for (const { index, said: before } of data) {
       const left = texts.slice(at, at + before.texts.length);
-      if (!isSameList(left, before.texts)) this.data.set(index, withTexts(json, before.flat(left)));
+      if (!isSameList(left, before.texts)) this.data.set(index, before.put(left));
       at += before.texts.length;
     }
   }

@@ -4,13 +4,13 @@ import { RunContext } from '../context/context.js';
 import type { RunPort } from '../context/run-port.js';
 import { isRecord } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
-import { textsOfValue, toStoredJson, withTexts } from '../lib/json-texts.js';
+import { toStoredJson } from '../lib/json-texts.js';
 import { NOTHING } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { Guard } from '../protocol/middleware.js';
 import type { Stop } from '../protocol/stop.js';
-import { redactTexts } from './content-guards.js';
+import { redactValue } from './content-guards.js';
 import { safeErrorMessage } from './guards.js';
 
 /**
@@ -35,10 +35,9 @@ export function safeValue<T>(
     for (const { guard } of more) asked.add(guard);
     // Only JSON can be searched.
     if (value === given && !isJson(value)) value = toStoredJson(value);
-    const said = textsOfValue(value);
-    const { texts, deny } = redactTexts(point, said.texts, ctx, true, more);
-    if (deny) return undefined;
-    if (texts !== said.texts) value = withTexts(value, said.flat(texts));
+    const left = redactValue(point, value, ctx, true, more);
+    if (left.deny) return undefined;
+    value = left.value;
   }
   return value as T;
 }

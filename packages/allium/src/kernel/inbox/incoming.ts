@@ -8,7 +8,7 @@ import { stopFor } from '../guards/refusal.js';
 import { safeValue } from '../guards/safe-values.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
-import { textsOfValue, withTexts } from '../lib/json-texts.js';
+import { textsOfValue } from '../lib/json-texts.js';
 import { checkMessage, misplacedIn, placed } from '../messages/message-input.js';
 import {
   freezeMessage,
@@ -255,7 +255,7 @@ export async function judgeOptions(run: InboxRun, ctx: RunContext): Promise<void
       judgeTexts(guards, { point: 'input', message }, said.texts, ctx),
     );
     if (deny) throw stopFor(deny, ctx);
-    if (texts !== said.texts) options[name] = withTexts(value, said.flat(texts));
+    if (texts !== said.texts) options[name] = said.put(texts);
   }
   run.options = Object.freeze(options);
 }

@@ -19,14 +19,22 @@ export function withTexts(value: unknown, texts: readonly string[]): unknown {
   return mapTexts(value, () => texts[i++] ?? '');
 }
 
-/** Texts to judge. `flat` turns the judged texts back into one string per original string. */
-export interface Gathered {
+/** The texts in something, and the way to put others in their place. */
+export interface Lens<T> {
   readonly texts: readonly Text[];
-  flat(left: readonly Text[]): string[];
+  /** `left`: what is left of each text. */
+  put(left: readonly Text[]): T;
 }
 
-/** Groups strings into texts: those with the same key are pieces of one text; one without a key is a separate text. */
-export function gather(strings: readonly string[], keys: readonly unknown[] = []): Gathered {
+/**
+ * Groups strings into texts: those with the same key are pieces of one text; one without a key is a separate text. `put`
+ * gets one string for each of these.
+ */
+export function lens<T>(
+  strings: readonly string[],
+  keys: readonly unknown[],
+  put: (left: readonly string[]) => T,
+): Lens<T> {
   const texts: string[][] = [];
   const known = new Map<unknown, number>();
   const places = strings.map((text, i): readonly [number, number] => {
@@ -36,11 +44,11 @@ export function gather(strings: readonly string[], keys: readonly unknown[] = []
     if (key !== undefined) known.set(key, at);
     return [at, texts[at]!.push(text) - 1];
   });
-  return { texts, flat: (left) => places.map(([at, piece]) => left[at]?.[piece] ?? '') };
+  return { texts, put: (left) => put(places.map(([at, piece]) => left[at]?.[piece] ?? '')) };
 }
 
 /** The texts of a JSON value. Text blocks in one list are pieces of one text, as they are in a message. */
-export function textsOfValue(value: unknown): Gathered {
+export function textsOfValue(value: unknown): Lens<unknown> {
   const strings: string[] = [];
   const keys: unknown[] = [];
   mapTexts(value, (text, key) => {
@@ -48,7 +56,7 @@ export function textsOfValue(value: unknown): Gathered {
     keys.push(key);
     return text;
   });
-  return gather(strings, keys);
+  return lens(strings, keys, (left) => withTexts(value, left));
 }
 
 /** A list or object that is being walked, and its copy so far. */

@@ -1,16 +1,16 @@
 /** Reads all texts in the content of a message, and replaces them. */
 
 import {
-  type Gathered,
-  gather,
   isSameList,
+  type Lens,
+  lens,
   readArguments,
   textsIn,
   toStoredJson,
   unescaped,
   withTexts,
 } from '../lib/json-texts.js';
-import type { Message, ProviderContent, ThinkingContent } from './messages.js';
+import type { Message, ProviderContent, TextContent, ThinkingContent } from './messages.js';
 
 /** A value that isn't JSON, or is nested too deep, can't be searched, so it is removed. */
 export function readable(part: ProviderContent): ProviderContent {
@@ -20,71 +20,67 @@ export function readable(part: ProviderContent): ProviderContent {
 /** A part of the content of any message. */
 export type Part = Message['content'][number];
 
-function textsOfPart(part: Part): readonly string[] {
+/** The strings of one part, and the part with others in their place. */
+function stringsOf(
+  part: Part,
+  role: Message['role'],
+): { readonly strings: readonly string[]; put(left: readonly string[]): Part } {
   switch (part.type) {
     case 'text':
+      return { strings: [part.text], put: ([text]) => withText(part, text!, role) };
     case 'thinking':
-      return [part.text];
+      return { strings: [part.text], put: ([text]) => withheldThinking(part, text!) };
     case 'tool-call': {
       const read = readArguments(part.arguments);
-      return read ? textsIn(read.args) : [unescaped(part.arguments)];
+      return {
+        strings: read ? textsIn(read.args) : [unescaped(part.arguments)],
+        put: (left) => ({
+          ...withoutMetadata(part),
+          arguments: read ? JSON.stringify(withTexts(read.args, left)) : left[0]!,
+        }),
+      };
     }
-    case 'provider':
-      return textsIn(toStoredJson(part.value));
+    case 'provider': {
+      const json = toStoredJson(part.value);
+      return {
+        strings: textsIn(json),
+        put: (left) => ({ ...withoutMetadata(part), value: withTexts(json, left) }),
+      };
+    }
     case 'file':
-      return part.name === undefined ? [] : [part.name];
+      return {
+        strings: part.name === undefined ? [] : [part.name],
+        put: ([name]) => ({ ...part, name: name! }),
+      };
     default:
-      return [];
+      return { strings: [], put: () => part };
   }
+}
+
+/** Metadata of user messages belongs to the application, so it stays. */
+function withText(part: TextContent, text: string, role: Message['role']): TextContent {
+  return { ...(role === 'user' ? part : withoutMetadata(part)), text };
 }
 
 /** The texts of content, joined as readers see them: all text blocks are one text, and all thinking is another. */
-export function saidIn(content: readonly Part[]): Gathered {
-  const strings: string[] = [];
-  const keys: unknown[] = [];
-  for (const part of content) {
-    const joined = part.type === 'text' || part.type === 'thinking' ? part.type : undefined;
-    for (const text of textsOfPart(part)) {
-      strings.push(text);
-      keys.push(joined);
-    }
-  }
-  return gather(strings, keys);
-}
-
-/** Replaces the texts of content. `left`: the new texts, in the order they were read. */
-export function redactedContent(
-  { role, content }: Pick<Message, 'role' | 'content'>,
-  left: readonly string[],
-): readonly Part[] {
-  let at = 0;
-  return content.map((part) => {
-    const given = textsOfPart(part);
-    const mine = left.slice(at, at + given.length);
-    at += given.length;
-    return isSameList(mine, given) ? part : withPartTexts(part, mine, role);
+export function saidIn<P extends Part>(content: readonly P[], role: Message['role']): Lens<readonly P[]> {
+  const parts = content.map((part) => stringsOf(part, role));
+  const keys = parts.flatMap(({ strings }, i) => {
+    const { type } = content[i]!;
+    return strings.map(() => (type === 'text' || type === 'thinking' ? type : undefined));
   });
-}
-
-function withPartTexts(part: Part, texts: readonly string[], role: Message['role']): Part {
-  switch (part.type) {
-    case 'text':
-      // Metadata of user messages belongs to the application, so it stays.
-      return { ...(role === 'user' ? part : withoutMetadata(part)), text: texts[0]! };
-    case 'thinking':
-      return withheldThinking(part, texts[0]!);
-    case 'tool-call': {
-      const read = readArguments(part.arguments);
-      const made = read ? JSON.stringify(withTexts(read.args, texts)) : texts[0]!;
-      return { ...withoutMetadata(part), arguments: made };
-    }
-    case 'provider':
-      return { ...withoutMetadata(part), value: withTexts(toStoredJson(part.value), texts) };
-    case 'file':
-      return { ...part, name: texts[0]! };
-    default:
-      return part;
-  }
+  return lens(
+    parts.flatMap(({ strings }) => strings),
+    keys,
+    (left) => {
+      let end = 0;
+      return parts.map(({ strings, put }, i) => {
+        end += strings.length;
+        const mine = left.slice(end - strings.length, end);
+        return isSameList(mine, strings) ? content[i]! : (put(mine) as P);
+      });
+    },
+  );
 }
 
 /** A judge replaced all text of the message. Calls stay, because their results need them. */
@@ -98,7 +94,7 @@ export function rewrittenContent(message: Message, text: string): readonly Part[
       return unnamed;
     }
     if (part.type !== 'text') return part;
-    const made = withPartTexts(part, [rest], message.role);
+    const made = withText(part, rest, message.role);
     rest = '';
     return made;
   });
