@@ -68,7 +68,6 @@ export type { SystemBlock, SystemMark } from './kernel/messages/system-blocks.js
 export { toolOutput } from './kernel/messages/tool-output.js';
 export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
-export { RULES } from './kernel/plan/rules.js';
 export type {
   Context,
   GenerateRequest,
@@ -109,7 +108,7 @@ export {
   type ToolVerdict,
   type TurnAction,
 } from './kernel/protocol/middleware.js';
-export type { RuleHook, Seam } from './kernel/protocol/plan.js';
+export { RULES, type RuleHook, type Seam } from './kernel/protocol/plan.js';
 export type { Change, RunResult, StateReader } from './kernel/protocol/result.js';
 export { RunError } from './kernel/protocol/result.js';
 export type { QueueModes, ResumeOptions, RunOptions } from './kernel/protocol/run-options.js';

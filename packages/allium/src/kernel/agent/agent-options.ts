@@ -11,13 +11,12 @@ import { MODEL, MODEL_SETTINGS } from '../messages/model.js';
 import type { PriceOf } from '../messages/prices.js';
 import { SYSTEM_PROMPT, type SystemBlock } from '../messages/system-blocks.js';
 import type { ExplicitHooks } from '../plan/compose.js';
-import { RULES } from '../plan/rules.js';
 import { OBSERVER, QUEUE_MODES, TRACE } from '../plan/run-options.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import { LIMITS, SESSION_LIMITS } from '../protocol/limits.js';
 import type { MiddlewareList } from '../protocol/middleware.js';
-import type { RuleHook } from '../protocol/plan.js';
+import { RULE_HOOKS, type RuleHook } from '../protocol/plan.js';
 import type { QueueModes } from '../protocol/run-options.js';
 import type { StateCell } from '../protocol/state.js';
 import type { RequestHandler, Store } from '../protocol/store.js';
@@ -114,7 +113,7 @@ const OPTIONS: Fields = {
   trace: TRACE,
   clock: kinds.methods<{ now(): void; setTimer(): void }>('now', 'setTimer'),
   newId: kinds.func(),
-  ...Object.fromEntries(Object.keys(RULES).map((hook) => [hook, elsewhere])),
+  ...Object.fromEntries(RULE_HOOKS.map((hook) => [hook, elsewhere])),
 } satisfies Record<Exclude<keyof AgentOptions, RuleHook>, Kind>;
 
 export function checkAgentOptions(options: AgentOptions): void {

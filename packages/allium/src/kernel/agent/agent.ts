@@ -16,13 +16,12 @@ import { deepFreeze, type MessageInput } from '../messages/messages.js';
 import type { Model, ModelSettings } from '../messages/model.js';
 import { type PriceOf, priceReader } from '../messages/prices.js';
 import { joinedBlocks } from '../messages/system-blocks.js';
-import { type ComposeOptions, compose, type ExplicitHooks, flatten, guardsFrom } from '../plan/compose.js';
-import { RULES } from '../plan/rules.js';
+import { type ComposeOptions, compose, flatten, guardsFrom } from '../plan/compose.js';
 import { OBSERVER } from '../plan/run-options.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Middleware, MiddlewareList, Plan } from '../protocol/middleware.js';
-import type { RuleHook } from '../protocol/plan.js';
+import { RULE_HOOKS } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
@@ -102,13 +101,10 @@ export class Agent {
     this.priceOf = priceReader(options.priceOf);
     this.newId = options.newId ? () => checkId(options.newId!()) : randomId;
     this.middleware = flatten(middleware);
-    const hooks: Partial<Record<RuleHook, unknown>> = {};
-    for (const hook of Object.keys(RULES) as RuleHook[])
-      if (options[hook] !== undefined) hooks[hook] = options[hook];
     this.composing = {
       tools: options.tools ?? [],
       state: options.state ?? [],
-      hooks: hooks as ExplicitHooks,
+      hooks: Object.fromEntries(RULE_HOOKS.map((hook) => [hook, options[hook]])),
       replaces: options.replaces,
     };
     this.plan = compose(this.middleware, this.composing);

@@ -2,11 +2,10 @@
 
 import { modelName } from '../messages/model.js';
 import { extraModels } from '../plan/extra-models.js';
-import { RULES } from '../plan/rules.js';
 import { optionsData } from '../plan/twins.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { Plan } from '../protocol/middleware.js';
-import type { RuleHook, Seam } from '../protocol/plan.js';
+import { RULE_HOOKS, RULES, type RuleHook, SEAMS, type Seam } from '../protocol/plan.js';
 import type { Hazard } from '../protocol/traits.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from './child-tags.js';
 import { findHazards } from './hazards.js';
@@ -85,7 +84,7 @@ function layersAt(plan: Plan, seam: Seam): { name: string; hooks: string[] }[] {
 }
 
 function rulesIn(plan: Plan): Explanation['rules'] {
-  return (Object.keys(RULES) as RuleHook[]).flatMap((hook) => {
+  return RULE_HOOKS.flatMap((hook) => {
     const members = plan.rules[hook].map(({ name }) => name);
     const replaced = plan.replaced.find((one) => one.hook === hook)?.names ?? [];
     const shadowed = [...replaced, ...members.slice(0, members.length - runningOf(hook, members).length)];
@@ -103,7 +102,7 @@ function render(plan: Omit<Explanation, 'toString'>): string {
     `Plan: ${plan.middleware.length} middleware, ${plan.tools.length} ${plan.tools.length === 1 ? 'tool' : 'tools'}`,
   ];
   const seamEnd: Record<Seam, string> = { run: 'the loop', model: 'the model', tool: 'the tool' };
-  for (const seam of ['run', 'model', 'tool'] as const) {
+  for (const seam of SEAMS) {
     if (plan.layers[seam].length === 0) continue;
     lines.push('', `${seam} layers, from the outside in`);
     for (const [depth, { name, hooks }] of plan.layers[seam].entries())

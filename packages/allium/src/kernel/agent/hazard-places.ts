@@ -1,9 +1,8 @@
 /** Where the middleware of a plan stand relative to each other, for the checks in `hazards`. */
 
-import { SEAMS } from '../plan/check-middleware.js';
 import type { GuardPoint } from '../protocol/guard.js';
 import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
-import type { Layer, RuleHook, Seam } from '../protocol/plan.js';
+import { type Layer, type RuleHook, SEAMS, type Seam } from '../protocol/plan.js';
 
 export type Nested = (plan: Plan, outer: PlannedMiddleware, inner: PlannedMiddleware) => boolean;
 

@@ -1,8 +1,8 @@
 /** Finds combinations that work but surprise, from what middleware declare and never from their names. */
 
-import { SEAMS } from '../plan/check-middleware.js';
 import { isByObject, ownsRunState } from '../plan/twins.js';
 import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
+import { SEAMS } from '../protocol/plan.js';
 import type { Hazard } from '../protocol/traits.js';
 import { UNGUARDED_AGENTS } from './child-tags.js';
 import {

@@ -11,9 +11,9 @@ import { untilAborted } from '../lib/scope.js';
 import { deepFreeze } from '../messages/messages.js';
 import { describeIssues, type SchemaIssue, type SchemaResult } from '../messages/standard-schema.js';
 import { resolveToolCall } from '../plan/rules.js';
-import { tooLarge } from '../protocol/limits.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
+import { tooLarge } from '../stream/large-arguments.js';
 import type { Call, CallBatch } from './tool-call.js';
 
 /** Resolves, parses and validates a call. Whatever is wrong with it becomes a result that the model can act on. */

@@ -4,26 +4,16 @@ import { AlliumError, closestName, shown } from '../lib/errors.js';
 import { FOREIGN_HOOKS, foreignName } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
-import type { GuardPoint } from '../protocol/guard.js';
+import { type GuardPoint, POINTS } from '../protocol/guard.js';
 import { type Guard, LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
+import { RULE_HOOKS, SEAMS } from '../protocol/plan.js';
 import { isTool } from '../protocol/tool.js';
-import { RULES } from './rules.js';
 import { RESUME_OPTIONS } from './run-options.js';
 
-export const SEAMS = ['run', 'model', 'tool'] as const;
-export const POINTS = [
-  'input',
-  'request',
-  'output',
-  'thinking',
-  'tool-args',
-  'tool-result',
-  'final',
-] as const satisfies readonly GuardPoint[];
 /** The points that judge an answer of the model, which can be asked for again. */
 const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];
 const HOOKS: readonly string[] = [
-  ...Object.keys(RULES),
+  ...RULE_HOOKS,
   ...SEAMS.flatMap((seam) => Object.values(LAYER_HOOKS[seam])),
   'process',
   'onError',

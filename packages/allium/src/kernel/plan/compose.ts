@@ -6,7 +6,7 @@ import { AlliumError, invalidOption, isThenable, shown } from '../lib/errors.js'
 import * as kinds from '../lib/kinds.js';
 import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import type { ToolSpec } from '../messages/model.js';
-import type { GuardPoint } from '../protocol/guard.js';
+import { type GuardPoint, POINTS } from '../protocol/guard.js';
 import {
   type GuardTable,
   LAYER_HOOKS,
@@ -16,12 +16,11 @@ import {
   type PlannedGuard,
   type PlannedMiddleware,
 } from '../protocol/middleware.js';
-import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
+import { type Layer, type PlannedHook, RULE_HOOKS, type RuleHook, type Seam } from '../protocol/plan.js';
 import type { StateCell } from '../protocol/state.js';
 import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
-import { checkMembers, insteadOfTool, POINTS } from './check-middleware.js';
+import { checkMembers, insteadOfTool } from './check-middleware.js';
 import { checkOrder } from './order.js';
-import { RULES } from './rules.js';
 import { twinsOf } from './twins.js';
 
 /** Decision hooks of the agent itself. Each replaces the composed hook of its name. */
@@ -50,7 +49,6 @@ const OPTIONS: Fields = {
   hooks: kinds.record,
   replaces: kinds.names,
 } satisfies Record<keyof ComposeOptions, Kind>;
-const RULE_HOOKS = Object.keys(RULES) as RuleHook[];
 
 /** Composes middleware. The first in the list is outermost for layers and first for rules. Throws if the list can't work. */
 export function compose(list: MiddlewareList, options?: ComposeOptions): ComposedPlan;

@@ -1,4 +1,4 @@
-/** The decision hooks and their composition rules: a table, and one small function per rule. */
+/** How the decision hooks of several middleware compose: one small function per rule. */
 
 import type { ModelContext, RunContext, SeamCall, ToolContext, TurnContext } from '../context/context.js';
 import { noteAssigned } from '../context/request-changes.js';
@@ -16,40 +16,11 @@ import {
 } from '../messages/messages.js';
 import { patched, type ToolResult, type ToolResultPatch } from '../messages/tool-result.js';
 import type { AcceptVerdict, TurnAction } from '../protocol/middleware.js';
-import type { Hooks, PlannedHook, RuleHook } from '../protocol/plan.js';
+import type { Hooks, PlannedHook } from '../protocol/plan.js';
 import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { Request } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import { askHook } from './ask-hook.js';
-
-export const RULES = {
-  acceptMessage: {
-    rule: 'chain, first block stops',
-    detail: 'each sees the message as the one before left it',
-  },
-  transformContext: {
-    rule: 'chain',
-    detail: 'each sees the output of the one before; history is untouched',
-  },
-  transformSystemPrompt: { rule: 'chain', detail: 'each sees the output of the one before' },
-  convertToLlm: { rule: 'last wins', detail: 'runs innermost, once per attempt' },
-  resolveToolCall: { rule: 'first answer wins', detail: 'before validation; the call id is kept' },
-  beforeToolCall: {
-    rule: 'first block stops',
-    detail: 'an ask does not end the chain; rewritten arguments are judged again by all',
-  },
-  afterToolCall: {
-    rule: 'merge by field, later wins',
-    detail: 'fires for blocked, skipped and failed calls too',
-  },
-  afterModelResponse: {
-    rule: 'chain with merge',
-    detail: 'responses chain, injected messages concatenate, the last decision wins',
-  },
-  shouldStopAfterTurn: { rule: 'any true', detail: 'the first that says stop ends the question' },
-  onRunEnd: { rule: 'concatenate', detail: 'any message keeps the run going' },
-  compact: { rule: 'each in turn', detail: 'only when session.compact() asks for it' },
-} as const satisfies Record<RuleHook, { rule: string; detail: string }>;
 
 /** A message that a middleware adds to the history. */
 export interface Injected {

@@ -5,8 +5,18 @@ import type { FileContent, ImageContent, Message, ModelResponse, ToolCall } from
 import type { ToolResult } from '../messages/tool-result.js';
 import type { Request } from './store.js';
 
+export const POINTS = [
+  'input',
+  'request',
+  'output',
+  'thinking',
+  'tool-args',
+  'tool-result',
+  'final',
+] as const;
+
 /** Where a guard judges. `output`: text of a response; `final`: text of an answer that calls no tool. */
-export type GuardPoint = 'input' | 'request' | 'output' | 'thinking' | 'tool-args' | 'tool-result' | 'final';
+export type GuardPoint = (typeof POINTS)[number];
 
 /** How serious a finding is. The kernel only reports it. */
 export type Severity = 'low' | 'medium' | 'high' | 'critical';

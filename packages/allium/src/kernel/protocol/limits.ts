@@ -1,7 +1,6 @@
-/** The limits of a run, and how large the arguments of a call may be. */
+/** The limits of a run. */
 
 import { FOREIGN_LIMITS } from '../lib/foreign-names.js';
-import { DEEPEST, depthOf } from '../lib/json-texts.js';
 import * as kinds from '../lib/kinds.js';
 import type { Kind } from '../lib/shapes.js';
 
@@ -26,32 +25,6 @@ export interface Limits {
   readonly argsDepth?: number;
   /** How long the arguments of a call may be, in characters of JSON. A call with longer ones gets an error result. @default 4000000 */
   readonly argsChars?: number;
-}
-
-export const ARGS_CHARS = 4_000_000;
-
-/** Why these arguments are too large, if they are. */
-export function excessOf(
-  args: string,
-  { argsDepth = 100, argsChars = ARGS_CHARS }: Limits,
-): string | undefined {
-  if (args.length > argsChars) return `they are longer than ${argsChars} characters`;
-  const depth = Math.min(argsDepth, DEEPEST);
-  // Each level takes at least one character.
-  if (args.length <= depth || depthOf(args, depth) <= depth) return undefined;
-  return `they are nested more than ${depth} levels deep`;
-}
-
-const LEFT_OUT = 'Left out: ';
-
-/** Replaces arguments that are too large. It isn't JSON, so no tool ever runs with it. */
-export function leftOutMarker(excess: string): string {
-  return `${LEFT_OUT}${excess}.`;
-}
-
-/** Why arguments are too large, or were when the call was journaled. */
-export function tooLarge(args: string, limits: Limits): string | undefined {
-  return args.startsWith(LEFT_OUT) ? args.slice(LEFT_OUT.length, -1) : excessOf(args, limits);
 }
 
 /** Limits as they are journaled. JSON has no infinity, so null means no limit. */

@@ -125,11 +125,9 @@ export interface StoredCell {
   readonly value: unknown;
 }
 
-export interface CellChange {
+export interface CellChange extends StoredCell {
   readonly key: string;
-  readonly version: number;
   readonly scope: 'run' | 'session';
-  readonly value: unknown;
   /** It is kept out of events. */
   readonly hidden?: boolean;
 }

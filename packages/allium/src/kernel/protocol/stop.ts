@@ -22,15 +22,12 @@ export type StoppingReason = (typeof STOPPING_REASONS)[number];
 
 export const STOPPING: ReadonlySet<string> = new Set(STOPPING_REASONS);
 
-/** Why a run ended. */
-export type StopReason = StoppingReason | 'suspended' | 'aborted' | 'error';
+const ALL_REASONS = [...STOPPING_REASONS, 'suspended', 'aborted', 'error'] as const;
 
-export const STOP_REASONS: ReadonlySet<string> = new Set([
-  ...STOPPING_REASONS,
-  'suspended',
-  'aborted',
-  'error',
-]);
+/** Why a run ended. */
+export type StopReason = (typeof ALL_REASONS)[number];
+
+export const STOP_REASONS: ReadonlySet<string> = new Set(ALL_REASONS);
 
 /** Why a run ended, in words, and which middleware (or the kernel) ended it. */
 export interface Stop<Reason extends StopReason = StopReason> {

@@ -127,36 +127,29 @@ export function tool<Input, Output, Schema extends OutputSchema = undefined>(
   return made;
 }
 
-interface Known {
-  readonly input: StandardSchema;
-  readonly output: StandardSchema | undefined;
-  readonly convert: Tool['toJsonSchema'];
-  readonly spec: ToolSpec;
-}
+type Shown = Pick<Tool, 'name' | 'description' | 'input' | 'output' | 'toJsonSchema'>;
 
-const specs = new WeakMap<Tool, Known>();
+/** With the fields that each was made from. */
+const specs = new WeakMap<Tool, { readonly of: Shown; readonly spec: ToolSpec }>();
 
 /** How a model is shown this tool. Worked out, and the tool checked, once for each tool and each copy of one. */
 export function toolSpec(tool: Tool): ToolSpec {
   if (typeof tool !== 'object' || tool === null) throw invalidOption('tool', 'what tool() made', tool);
   const known = specs.get(tool);
-  const { name, description, input, output, toJsonSchema: convert } = tool;
   // A copy is not frozen, so its fields may have been changed since.
-  if (
-    known &&
-    known.input === input &&
-    known.output === output &&
-    known.convert === convert &&
-    known.spec.name === name &&
-    known.spec.description === description
-  )
-    return known.spec;
+  if (known && isSame(known.of, tool)) return known.spec;
   checkTool(tool);
-  const plain = { name, description, inputSchema: inputSchemaOf(tool) };
+  const { name, description, input, output, toJsonSchema } = tool;
   const outputSchema = outputSchemaOf(tool);
-  const spec = Object.freeze(outputSchema ? { ...plain, outputSchema } : plain);
-  specs.set(tool, { input, output, convert, spec });
+  const inputSchema = inputSchemaOf(tool);
+  const spec = Object.freeze({ name, description, inputSchema, ...(outputSchema && { outputSchema }) });
+  specs.set(tool, { of: { name, description, input, output, toJsonSchema }, spec });
   return spec;
+}
+
+function isSame(of: Shown, tool: Tool): boolean {
+  for (const field in of) if (of[field as keyof Shown] !== tool[field as keyof Shown]) return false;
+  return true;
 }
 
 const inputSchemas = new WeakMap<

@@ -4,7 +4,8 @@ import { lackOfJson } from '../messages/message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import { FINISH_REASONS, NO_USAGE } from '../messages/messages.js';
 import type { ModelPart } from '../messages/model.js';
-import { ARGS_CHARS, excessOf, type Limits, leftOutMarker } from '../protocol/limits.js';
+import type { Limits } from '../protocol/limits.js';
+import { ARGS_CHARS, excessOf, leftOutMarker } from './large-arguments.js';
 
 /** A content block that still grows. */
 type Block = {
