@@ -34,11 +34,9 @@ export const FOREIGN_SETTINGS = foreignTable(`
   maxtokens maxcompletiontokens → maxOutputTokens
   stop → stopSequences
   topk → provider: { <name>: { topK: … } }
-  provideroptions modelkwargs → provider
-  responseformat → responseSchema
+  provideroptions modelkwargs additionalproperties extrabody → provider
+  responseformat outputschema → responseSchema
   presencepenalty frequencypenalty reasoning reasoningeffort verbosity thinking thinkinglevel paralleltoolcalls → provider: { <name>: { … } }
-  additionalproperties extrabody → provider
-  outputschema → responseSchema
   maxretries retry → retry() in middleware
   headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )
 `);
@@ -47,33 +45,28 @@ export const FOREIGN_LIMITS = foreignTable(`
   steps maxsteps maxturns maxiterations → turns
   maxtoolcalls → toolCalls
   maxtokens → tokens
-  maxcost cost budget → costUsd
-  timeout → timeoutMs
-  usd maxusd → costUsd
+  maxcost cost budget usd maxusd → costUsd
+  timeout maxduration → timeoutMs
   maxdepth → depth
-  maxduration → timeoutMs
 `);
 
 /** Options that other libraries have both for agents and for runs. */
 const SHARED = `
   maxsteps maxiterations maxturns recursionlimit → limits: { turns: … }
   stopwhen → limits: { turns: … }, or the hook shouldStopAfterTurn
-  timeout → limits: { timeoutMs: … }
+  timeout maxduration → limits: { timeoutMs: … }
   hooks plugins processors → middleware: [ … ]
-  onstepfinish onfinish onchunk → observers
-  telemetry experimentaltelemetry tracing → observability() in middleware
+  onstepfinish onfinish onchunk onevent printer onstepend → observers
+  telemetry experimentaltelemetry tracing tracingdisabled traceattributes workflowname tracer → observability() in middleware
   callbacks → observers, or middleware: [ … ]
   guardrails → middleware: [ … ], with a guard
-  maxduration → limits: { timeoutMs: … }
   maxtoolcalls → limits: { toolCalls: … }
-  onevent printer onstepend → observers
   onend oncomplete onabort → middleware: [ … ] with afterRun
   onerror → middleware: [ … ] with onError
   inputguardrails → middleware: [ … ], with a guard on 'input'
   outputguardrails → middleware: [ … ], with a guard on 'output'
   preparestep preparecall preparenextturn callmodelinputfilter → middleware: [ … ], with beforeModel
   transform experimentaltransform → smoothStream() in middleware, or a guard
-  tracingdisabled traceattributes workflowname tracer → observability() in middleware
   repairtoolcall experimentalrepairtoolcall → middleware: [ … ] with resolveToolCall
   maxretries retries retry retrypolicy maxprocessorretries maxretrydelayms → retry() in middleware
   structuredoutputschema structuredoutputmodel experimentaloutput responseschema → structuredOutput({ schema }) in middleware
@@ -88,19 +81,18 @@ const SHARED = `
 
 export const FOREIGN_AGENT = foreignTable(`${SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
-  llm languagemodel → model
+  llm languagemodel modelprovider streamfn getapikey → model
   temperature → settings: { temperature: … }
-  thinkinglevel reasoningeffort → settings: { provider: … }
+  thinkinglevel reasoningeffort provideroptions thinkingbudgets reasoning → settings: { provider: … }
   topp → settings: { topP: … }
   seed → settings: { seed: … }
   toolchoice → settings: { toolChoice: … }
   maxtokens maxoutputtokens → settings: { maxOutputTokens: … }
   stopsequences → settings: { stopSequences: … }
   modelsettings → settings
-  provideroptions → settings: { provider: … }
   responseformat output outputtype outputschema structuredoutput schema → structuredOutput({ schema }) in middleware
   inputprocessors outputprocessors → middleware: [ … ]
-  checkpointer sessionmanager → store
+  checkpointer sessionmanager storage saver → store
   memory → store, or memoryRecall() in middleware
   handoffs → tools: [other.asTool( … )], or subagents() in middleware
   subagents agents → subagents() in middleware
@@ -108,69 +100,51 @@ export const FOREIGN_AGENT = foreignTable(`${SHARED.trim()}
   resettoolchoice → toolChoiceTurns
   messages → the first argument of run(): agent.run(messages)
   stateschema → state, or the state of a middleware
-  contextschema → metadata of a run, or runOptions of a middleware
-  id → name
+  contextschema requestcontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
+  id agentid → name
   initialstate → systemPrompt, model and tools as options of their own
   getsteeringmessages → session.steer( … )
   getfollowupmessages → session.followUp( … )
-  conversationmanager → historyTruncator() or compaction() in middleware
+  conversationmanager contextmanager summarization → historyTruncator() or compaction() in middleware
   callbackhandler → observers
   verbose → consoleLogger() in middleware
   topk → settings: { provider: { <name>: { topK: … } } }
-  thinkingbudgets reasoning → settings: { provider: … }
   defaultoptions defaultgenerateoptions defaultstreamoptions → settings, limits and middleware, as options of their own
   workflows → subagents() in middleware, or tools: [other.asTool( … )]
   handoffdescription description → description of asTool( … ), which makes a tool of this agent
-  requestcontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
   toolusebehavior → toolResult({ content, terminate: true }) as what a tool returns
-  modelprovider streamfn getapikey → model
   steeringmode → queue: { steering: … }
   followupmode → queue: { followUps: … }
-  storage saver → store
-  contextmanager summarization → historyTruncator() or compaction() in middleware
-  agentid → name
 `);
 
 export const FOREIGN_RUN = foreignTable(`${SHARED.trim()}
-  abortsignal → signal
-  threadid sessionid conversationid session thread → agent.session(id).run( … )
-  resourceid userid → tenant
-  context configurable config runtimecontext requestcontext deps → metadata
-  stream → agent.stream( … )
+  abortsignal cancelsignal → signal
+  threadid sessionid conversationid session thread previousresponseid → agent.session(id).run( … )
+  resourceid userid resource user → tenant
+  context configurable config runtimecontext requestcontext deps experimentalcontext runconfig state tags → metadata
+  stream streammode → agent.stream( … )
   tools → new Agent({ tools }), or middleware: [{ tools }]
   model → new Agent({ model }), or middleware that sets ctx.model
-  system instructions → new Agent({ systemPrompt })
+  system instructions systemprompt → new Agent({ systemPrompt })
   temperature → new Agent({ settings: { temperature } })
-  toolchoice modelsettings maxtokens maxoutputtokens provideroptions → new Agent({ settings })
+  toolchoice modelsettings maxtokens maxoutputtokens provideroptions settings → new Agent({ settings })
   responseformat output outputtype structuredoutput schema → structuredOutput({ schema }) in middleware
-  memory checkpointer → new Agent({ store })
+  memory checkpointer store → new Agent({ store })
   messages prompt input → the first argument: agent.run(input)
-  cancelsignal → signal
-  previousresponseid → agent.session(id).run( … )
-  resource user → tenant
-  experimentalcontext runconfig state tags → metadata
-  streammode → agent.stream( … )
   resume command resumedata → agent.session(id).resume( … )
-  settings → new Agent({ settings })
-  store → new Agent({ store })
-  systemprompt → new Agent({ systemPrompt })
 `);
 
 export const FOREIGN_TOOL = foreignTable(`
-  inputschema parameters schema args argsschema → input
+  inputschema parameters schema args argsschema paramsschema jsonschema → input
   outputschema returns responseschema → output
-  tomodeloutput → toolResult({ content, details }) as what execute returns
-  handler invoke run func callback → execute
-  id → name
+  tomodeloutput responseformat → toolResult({ content, details }) as what execute returns
+  handler invoke run func callback fn call action → execute
+  id title label → name
   needsapproval requireapproval → approval() in the middleware of the agent
   returndirect → toolResult({ content, terminate: true }) as what execute returns
   timeout → timeoutMs
-  executionmode → sequential: true
-  paramsschema jsonschema → input
-  fn call action → execute
-  title label → name
+  executionmode parallel → sequential: true
   suspendschema resumeschema → ctx.suspend( … ) in execute
-  responseformat → toolResult({ content, details }) as what execute returns
   errorfunction failureerrorfunction onerror toolerrorformatter → toolErrors() in the middleware of the agent
   isenabled enabled → a middleware that sets ctx.tools
   strict → nothing: arguments are always validated
@@ -182,35 +156,26 @@ export const FOREIGN_TOOL = foreignTable(`
   cache cacheable → toolCache({ tools }) in the middleware of the agent
   metadata → tags
   provideroptions → fromAiSdk(model, { providerTools })
-  parallel → sequential: true
 `);
 
 /** Members of a middleware. */
 export const FOREIGN_HOOKS = foreignTable(`
   wrapmodelcall wrapgenerate wrapstream → wrapModel
   wraptoolcall → wrapTool
-  beforeagent onagentstart beforeagentstart beforeinvocation onrunstart → beforeRun
-  afteragent onagentend afterinvocation → afterRun
+  beforeagent onagentstart beforeagentstart beforeinvocation onrunstart oninvocationstart → beforeRun
+  afteragent onagentend afterinvocation onfinish → afterRun
   stateschema → state
   contextschema → runOptions
-  transformparams preparestep onllmstart beforemodelcall onmodelstart → beforeModel
-  onstepfinish onllmend aftermodelcall → afterModel
+  transformparams preparestep onllmstart beforemodelcall onmodelstart preparecall → beforeModel
+  onstepfinish onllmend aftermodelcall onstepend → afterModel
   processinput → acceptMessage
-  processinputstep → transformContext
-  processoutputstream → guard
+  processinputstep preparenextturn → transformContext
+  processoutputstream tripwiretriggered → guard
   processoutputresult processoutputstep → afterModelResponse
-  ontoolend → afterTool
-  ontoolstart → beforeTool
+  ontoolend aftertoolinvocation → afterTool
+  ontoolstart beforetoolinvocation → beforeTool
   callnext → process
   overrideprovider overridemodelid → beforeModel, which sets ctx.model
-  oninvocationstart → beforeRun
-  onfinish → afterRun
-  preparecall → beforeModel
-  onstepend → afterModel
-  preparenextturn → transformContext
-  aftertoolinvocation → afterTool
-  beforetoolinvocation → beforeTool
-  tripwiretriggered → guard
 `);
 
 /** What was given in the place of a message, and what to do about it. */
