@@ -1,11 +1,10 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
 export { Agent } from './kernel/agent/agent.js';
-export type { AgentOptions } from './kernel/agent/agent-options.js';
+export type { AgentOptions, ForkOptions, SessionOptions } from './kernel/agent/agent-options.js';
 export type { AsToolOptions } from './kernel/agent/agent-tool.js';
 export type { Explanation } from './kernel/agent/explain.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
 export type { Session } from './kernel/agent/session.js';
-export type { ForkOptions, SessionOptions } from './kernel/agent/session-options.js';
 export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';

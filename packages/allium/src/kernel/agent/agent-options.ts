@@ -1,11 +1,9 @@
-/** The options of an agent, and how they are checked. */
+/** The options of an agent and its sessions, and how they are checked. */
 
 import type { ObserverProblem } from '../events/observer-feed.js';
 import type { Clock } from '../lib/clock.js';
-import { invalidOption } from '../lib/errors.js';
-import { FOREIGN_AGENT } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
-import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
+import { checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import type { Model, ModelSettings } from '../messages/model.js';
 import { MODEL, MODEL_SETTINGS } from '../messages/model.js';
 import type { PriceOf } from '../messages/prices.js';
@@ -74,7 +72,7 @@ export interface AgentOptions extends ExplicitHooks {
   readonly newId?: () => string;
 }
 
-export const STORE: Kind<Store> = kinds.methods<Store>(
+const STORE: Kind<Store> = kinds.methods<Store>(
   'append',
   'read',
   'head',
@@ -88,7 +86,7 @@ export const STORE: Kind<Store> = kinds.methods<Store>(
 /** Checked where it is used: by `compose()`, or where prices are read. */
 const elsewhere = kinds.anything;
 
-const OPTIONS: Fields = {
+export const AGENT_OPTIONS: Fields = {
   model: kinds.required(MODEL),
   name: kinds.nonEmptyText,
   systemPrompt: SYSTEM_PROMPT,
@@ -111,15 +109,28 @@ const OPTIONS: Fields = {
   tenant: kinds.text,
   onRequest: kinds.func(),
   trace: TRACE,
-  clock: kinds.methods<{ now(): void; setTimer(): void }>('now', 'setTimer'),
+  clock: kinds.clock(),
   newId: kinds.func(),
   ...Object.fromEntries(RULE_HOOKS.map((hook) => [hook, elsewhere])),
 } satisfies Record<Exclude<keyof AgentOptions, RuleHook>, Kind>;
 
-export function checkAgentOptions(options: AgentOptions): void {
-  checkFields('Agent', OPTIONS, options, FOREIGN_AGENT);
+export interface SessionOptions {
+  /** The tenant that opens it. New runs belong to this tenant; every method of a session of another tenant fails with `TENANT_MISMATCH`. @default that of the agent */
+  readonly tenant?: string;
+  /** Where the session is. @default the store of the agent */
+  readonly store?: Store;
+}
+
+export const SESSION_OPTIONS: Fields = {
+  tenant: kinds.text,
+  store: STORE,
+} satisfies Record<keyof SessionOptions, Kind>;
+
+export interface ForkOptions {
+  /** Id of the new session, which must not exist yet. @default random */
+  readonly id?: string;
 }
 
 export function checkSessionId(id: unknown): void {
-  if (typeof id !== 'string' || id === '') throw invalidOption('session id', 'non-empty text', id);
+  checkValue('session id', kinds.nonEmptyText, id);
 }

@@ -1,8 +1,8 @@
 /** An agent as a tool of another agent. */
 
 import { internal } from '../context/context.js';
-import { invalidOption } from '../lib/errors.js';
-import { checkKeys } from '../lib/shapes.js';
+import * as kinds from '../lib/kinds.js';
+import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import type { MessageInput } from '../messages/messages.js';
 import { objectInput } from '../messages/object-input.js';
 import type { StandardSchema } from '../messages/standard-schema.js';
@@ -25,30 +25,29 @@ export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   readonly inheritGuards?: boolean;
 }
 
-const OPTIONS = [
-  'name',
-  'description',
-  'input',
-  'prompt',
-  'toJsonSchema',
-  'concurrency',
-  'timeoutMs',
-  'tags',
-  'inheritGuards',
-];
+/** Checked by `tool()`. */
+const elsewhere = kinds.anything;
+
+const OPTIONS: Fields = {
+  name: elsewhere,
+  description: elsewhere,
+  input: elsewhere,
+  toJsonSchema: elsewhere,
+  concurrency: elsewhere,
+  timeoutMs: elsewhere,
+  tags: elsewhere,
+  prompt: { ...kinds.func(), expected: 'a function of the input' },
+  inheritGuards: kinds.flag,
+} satisfies Record<keyof AsToolOptions, Kind>;
 
 /** See `agent.asTool()`. */
 export function agentTool<Input, Output>(
   agent: Agent,
   options: AsToolOptions<Input, Output>,
 ): Tool<Input, Output> {
-  if (typeof options !== 'object' || options === null) throw invalidOption('options', 'an object', options);
-  checkKeys('asTool()', options, OPTIONS);
+  checkValue('options', kinds.record, options);
+  checkFields('asTool()', OPTIONS, options);
   const { input, prompt, inheritGuards = true, tags = [], ...rest } = options;
-  if (prompt !== undefined && typeof prompt !== 'function')
-    throw invalidOption('prompt', 'a function of the input', prompt);
-  if (typeof inheritGuards !== 'boolean')
-    throw invalidOption('inheritGuards', 'true or false', inheritGuards);
   const told = prompt ?? (input ? (args: Output) => JSON.stringify(args) : promptOf);
   return tool<Input, Output>({
     ...rest,

@@ -8,6 +8,7 @@ import { memoryStore } from '../journal/memory-store.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
+import { FOREIGN_AGENT } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { randomId } from '../lib/random-id.js';
 import { checkFields, checkKeys, checkValue } from '../lib/shapes.js';
@@ -16,7 +17,7 @@ import { deepFreeze, type MessageInput } from '../messages/messages.js';
 import type { Model, ModelSettings } from '../messages/model.js';
 import { type PriceOf, priceReader } from '../messages/prices.js';
 import { joinedBlocks } from '../messages/system-blocks.js';
-import { type ComposeOptions, compose, flatten, guardsFrom } from '../plan/compose.js';
+import { type ComposeOptions, composeAs, flatten, guardsFrom } from '../plan/compose.js';
 import { OBSERVER } from '../plan/run-options.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
@@ -27,11 +28,16 @@ import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { TraceMode } from '../protocol/trace.js';
-import { type AgentOptions, checkAgentOptions, checkSessionId, STORE } from './agent-options.js';
+import {
+  AGENT_OPTIONS,
+  type AgentOptions,
+  checkSessionId,
+  SESSION_OPTIONS,
+  type SessionOptions,
+} from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { Session } from './session.js';
-import type { SessionOptions } from './session-options.js';
 
 declare module '../protocol/contexts.js' {
   interface RunningAgent extends Agent {}
@@ -74,7 +80,7 @@ export class Agent {
   private readonly inherited = new WeakMap<Plan, ComposedPlan>();
 
   constructor(options: AgentOptions) {
-    checkAgentOptions(options);
+    checkFields('Agent', AGENT_OPTIONS, options, FOREIGN_AGENT);
     const { settings = {}, middleware = [], observers = [] } = options;
     this.name = options.name ?? 'agent';
     this.model = options.model;
@@ -99,7 +105,8 @@ export class Agent {
     this.reportObserver = options.onObserverError ?? warn;
     for (const observer of observers) this.observe(observer);
     this.priceOf = priceReader(options.priceOf);
-    this.newId = options.newId ? () => checkId(options.newId!()) : randomId;
+    const { newId } = options;
+    this.newId = newId ? () => checkId(newId()) : randomId;
     this.middleware = flatten(middleware);
     this.composing = {
       tools: options.tools ?? [],
@@ -107,7 +114,7 @@ export class Agent {
       hooks: Object.fromEntries(RULE_HOOKS.map((hook) => [hook, options[hook]])),
       replaces: options.replaces,
     };
-    this.plan = compose(this.middleware, this.composing);
+    this.plan = composeAs(this.middleware, this.composing);
   }
 
   /** Runs to the end. Resolves when done, stopped or suspended; rejects with a `RunError` if it fails or is aborted. */
@@ -127,7 +134,7 @@ export class Agent {
   /** A conversation over several runs. The same id brings back the same history. */
   session(id: string, options: SessionOptions = {}): Session {
     checkSessionId(id);
-    checkFields('session()', { tenant: kinds.text, store: STORE }, options);
+    checkFields('session()', SESSION_OPTIONS, options);
     const { tenant, store = this.store } = options;
     return new Session(this, id, false, store, tenant);
   }
@@ -185,16 +192,14 @@ export class Agent {
    * in order, if they differ from the usual ones.
    */
   planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan {
-    if (middleware === undefined && above === undefined && !names) return this.plan;
-    const own = middleware === undefined ? this.middleware : [...this.middleware, ...flatten(middleware)];
-    if (names) return compose([...own, ...(above ? guardsFrom(above, own) : [])], this.composing, names);
-    if (above === undefined) return compose(own, this.composing);
-    const known = middleware === undefined ? this.inherited.get(above) : undefined;
+    const usual = middleware === undefined && !names;
+    const known = usual ? (above ? this.inherited.get(above) : this.plan) : undefined;
     if (known) return known;
-    const guards = guardsFrom(above, own);
+    const own = [...this.middleware, ...(middleware === undefined ? [] : flatten(middleware))];
+    const guards = above ? guardsFrom(above, own) : [];
     const plan =
-      guards.length === 0 ? this.planFor(middleware) : compose([...own, ...guards], this.composing);
-    if (middleware === undefined) this.inherited.set(above, plan);
+      usual && guards.length === 0 ? this.plan : composeAs([...own, ...guards], this.composing, names);
+    if (usual && above) this.inherited.set(above, plan);
     return plan;
   }
 
@@ -235,7 +240,7 @@ function warn(problem: ObserverProblem): void {
 }
 
 /** An id that isn't text, such as a promise, would be the same for every session. */
-function checkId(id: unknown): string {
-  if (typeof id !== 'string' || id === '') throw invalidOption('newId()', 'non-empty text, at once', id);
+function checkId(id: string): string {
+  checkValue('newId()', { ...kinds.nonEmptyText, expected: 'non-empty text, at once' }, id);
   return id;
 }

@@ -27,12 +27,11 @@ import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/start.js';
 import { loadTrace } from '../story/read-trace.js';
-import { checkSessionId } from './agent-options.js';
+import { checkSessionId, type ForkOptions } from './agent-options.js';
 import { cancel, endWaiting } from './cancel-run.js';
 import { giveAnswer } from './post-answer.js';
 import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
 import { allowedIn, revoke } from './session-allowances.js';
-import type { ForkOptions } from './session-options.js';
 
 export class Session {
   private known: SessionState;

@@ -8,12 +8,12 @@ import { AlliumError, isRecord, isThenable, messageOf, shown } from '../lib/erro
 import { copyOf } from '../lib/frozen-json.js';
 import { canonicalJson, hash, toolCallKey } from '../lib/hash.js';
 import { untilAborted } from '../lib/scope.js';
+import { tooLarge } from '../messages/large-arguments.js';
 import { deepFreeze } from '../messages/messages.js';
 import { describeIssues, type SchemaIssue, type SchemaResult } from '../messages/standard-schema.js';
 import { resolveToolCall } from '../plan/rules.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import { tooLarge } from '../stream/large-arguments.js';
 import type { Call, CallBatch } from './tool-call.js';
 
 /** Resolves, parses and validates a call. Whatever is wrong with it becomes a result that the model can act on. */

@@ -4,17 +4,23 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import { takes } from '../journal/merged-questions.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { copyOf, type Flaw, toJson } from '../lib/frozen-json.js';
+import * as kinds from '../lib/kinds.js';
+import { type Fields, wrongFieldValue } from '../lib/shapes.js';
 import { describeIssues } from '../messages/standard-schema.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { Decision, Entry, PendingRequest, Posted } from '../protocol/store.js';
 
-const FIELDS: Readonly<Record<Decision['type'], readonly string[]>> = {
-  approve: ['remember'],
-  edit: ['args'],
-  reject: ['reason'],
-  respond: ['text'],
+/** Each type of answer in words, and its own fields. */
+const ANSWERS: Readonly<Record<Decision['type'], readonly [form: string, fields: Fields]>> = {
+  approve: [
+    "{ type: 'approve', remember: 'tool' | 'arguments' }",
+    { remember: kinds.oneOf('tool', 'arguments') },
+  ],
+  edit: ["{ type: 'edit', args } with the new arguments", { args: kinds.required(kinds.anything) }],
+  reject: ["{ type: 'reject', reason } with a reason that is text", { reason: kinds.text }],
+  respond: ["{ type: 'respond', text } with text", { text: kinds.required(kinds.text) }],
 };
-const TYPES = Object.keys(FIELDS);
+const TYPES = Object.keys(ANSWERS);
 
 /** An answer, and the post it came with. */
 export interface Answer {
@@ -42,16 +48,9 @@ export function ownDecision(requestId: string, decision: Decision): Decision {
     });
   if (!TYPES.includes(decision?.type))
     throw fail(`a decision { type: ${TYPES.map((type) => `'${type}'`).join(' | ')} }`);
-  if (decision.type === 'edit' && decision.args === undefined)
-    throw fail("{ type: 'edit', args } with the new arguments");
-  if (decision.type === 'respond' && typeof decision.text !== 'string')
-    throw fail("{ type: 'respond', text } with text");
-  if (decision.type === 'reject' && decision.reason !== undefined && typeof decision.reason !== 'string') {
-    throw fail("{ type: 'reject', reason } with a reason that is text");
-  }
-  if (decision.type === 'approve' && ![undefined, 'tool', 'arguments'].includes(decision.remember))
-    throw fail("{ type: 'approve', remember: 'tool' | 'arguments' }");
-  const fields = ['type', 'hash', ...FIELDS[decision.type]];
+  const [form, own] = ANSWERS[decision.type];
+  if (wrongFieldValue(own, decision)) throw fail(form);
+  const fields = ['type', 'hash', ...Object.keys(own)];
   const unknown = Object.keys(decision).find((key) => !fields.includes(key));
   if (unknown !== undefined)
     throw fail(`a decision of type '${decision.type}' with ${fields.join(', ')} and no \`${unknown}\``);

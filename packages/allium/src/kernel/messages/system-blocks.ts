@@ -1,8 +1,7 @@
 /** System prompts of several blocks, each with metadata of its own, such as a mark for the provider's cache. */
-import { isRecord } from '../lib/errors.js';
 import { hash } from '../lib/hash.js';
 import * as kinds from '../lib/kinds.js';
-import type { Kind } from '../lib/shapes.js';
+import { isOf, type Kind } from '../lib/shapes.js';
 import type { Metadata } from './messages.js';
 import type { ModelRequest } from './model.js';
 
@@ -25,19 +24,13 @@ export interface SystemMark {
 
 const BETWEEN = '\n\n';
 
+const BLOCK: Kind = kinds.shape({ text: kinds.required(kinds.text), metadata: kinds.record });
+const BLOCKS: Kind = kinds.either(kinds.text, kinds.listOf(kinds.either(kinds.text, BLOCK)));
+
 export const SYSTEM_PROMPT: Kind<string | readonly (string | SystemBlock)[]> = kinds.kind(
   'text, or a list of texts and { text, metadata } blocks',
-  (value) => typeof value === 'string' || (Array.isArray(value) && value.every(isBlock)),
+  (value) => isOf(BLOCKS, value),
 );
-
-function isBlock(block: unknown): boolean {
-  if (typeof block === 'string') return true;
-  if (!isRecord(block) || typeof block.text !== 'string') return false;
-  return (
-    (block.metadata === undefined || isRecord(block.metadata)) &&
-    Object.keys(block).every((key) => key === 'text' || key === 'metadata')
-  );
-}
 
 /** The whole text, with a blank line between blocks, and where they end. */
 export function joinedBlocks(blocks: readonly (string | SystemBlock)[]): {

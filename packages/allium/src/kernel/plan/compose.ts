@@ -51,14 +51,12 @@ const OPTIONS: Fields = {
 } satisfies Record<keyof ComposeOptions, Kind>;
 
 /** Composes middleware. The first in the list is outermost for layers and first for rules. Throws if the list can't work. */
-export function compose(list: MiddlewareList, options?: ComposeOptions): ComposedPlan;
-/** @internal `names`: names for the middleware, in order. */
-export function compose(
-  list: MiddlewareList,
-  options?: ComposeOptions,
-  names?: readonly string[],
-): ComposedPlan;
-export function compose(
+export function compose(list: MiddlewareList, options?: ComposeOptions): ComposedPlan {
+  return composeAs(list, options);
+}
+
+/** `names`: names for the middleware, in order. */
+export function composeAs(
   list: MiddlewareList,
   options: ComposeOptions = {},
   names: readonly string[] = [],

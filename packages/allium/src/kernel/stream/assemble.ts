@@ -1,11 +1,11 @@
 /** Puts the parts of a stream together into a response. */
 import { AlliumError, isRecord, shown } from '../lib/errors.js';
+import { ARGS_CHARS, excessOf, leftOutMarker } from '../messages/large-arguments.js';
 import { lackOfJson } from '../messages/message-input.js';
 import type { AssistantContent, Metadata, ModelResponse, Usage } from '../messages/messages.js';
 import { FINISH_REASONS, NO_USAGE } from '../messages/messages.js';
 import type { ModelPart } from '../messages/model.js';
 import type { Limits } from '../protocol/limits.js';
-import { ARGS_CHARS, excessOf, leftOutMarker } from './large-arguments.js';
 
 /** A content block that still grows. */
 type Block = {

@@ -1,14 +1,19 @@
 /** Whether the arguments of a call are too large, and what is kept of them then. */
 
 import { DEEPEST, depthOf } from '../lib/json-texts.js';
-import type { Limits } from '../protocol/limits.js';
+
+/** See `Limits`. */
+interface ArgumentLimits {
+  readonly argsDepth?: number;
+  readonly argsChars?: number;
+}
 
 export const ARGS_CHARS = 4_000_000;
 
 /** Why these arguments are too large, if they are. */
 export function excessOf(
   args: string,
-  { argsDepth = 100, argsChars = ARGS_CHARS }: Limits,
+  { argsDepth = 100, argsChars = ARGS_CHARS }: ArgumentLimits,
 ): string | undefined {
   if (args.length > argsChars) return `they are longer than ${argsChars} characters`;
   const depth = Math.min(argsDepth, DEEPEST);
@@ -25,6 +30,6 @@ export function leftOutMarker(excess: string): string {
 }
 
 /** Why arguments are too large, or were when the call was journaled. */
-export function tooLarge(args: string, limits: Limits): string | undefined {
+export function tooLarge(args: string, limits: ArgumentLimits): string | undefined {
   return args.startsWith(LEFT_OUT) ? args.slice(LEFT_OUT.length, -1) : excessOf(args, limits);
 }
