@@ -27,7 +27,7 @@ Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in
 
 ## \`agent.session(id, options)\`
 
-@options kernel/agent/session-options.ts SessionOptions
+@options kernel/agent/agent-options.ts SessionOptions
 
 ## \`run(input, options)\`, \`stream(input, options)\`
 

@@ -31,7 +31,7 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
   if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text.');
   const unnamed = spans.find((span) => !isFinding(span));
   if (unnamed) throw new WrongReturn(guard, 'find', unnamed, FINDING);
-  const strange = spans.find(hasMore);
+  const strange = spans.find((span) => !hasOnly(span, SPAN));
   if (strange)
     throw new WrongReturn(guard, 'find', strange, `A span has ${SPAN.join(', ')} and nothing else.`);
   return merged(spans);
@@ -72,11 +72,6 @@ export function spansAcross(text: string, marks: readonly number[], find: Find, 
 }
 
 const SPAN: readonly string[] = ['start', 'end', 'replacement', 'kind', 'severity'];
-
-function hasMore(span: object): boolean {
-  for (const key in span) if (!SPAN.includes(key)) return true;
-  return false;
-}
 
 const KIND = /^[\w.:/-]{1,64}$/;
 const SEVERITIES: readonly unknown[] = [undefined, 'low', 'medium', 'high', 'critical'];

@@ -23,8 +23,8 @@ export interface JudgedContent {
   readonly rewritten: boolean;
 }
 
-/** The guard point at which the metadata of a part is searched. */
-const PART_POINT = {
+/** The guard point at which a part and its metadata are judged. */
+const POINT_OF = {
   text: 'output',
   thinking: 'thinking',
   'tool-call': 'tool-args',
@@ -50,7 +50,6 @@ export interface BlockText {
 
 type Kind = 'text' | 'thinking';
 
-const POINT_OF = { text: 'output', thinking: 'thinking' } as const;
 const POINTS = ['output', 'thinking', 'final', 'tool-args'] as const;
 
 export function guardsResponses(table: GuardTable): boolean {
@@ -133,7 +132,7 @@ export class ResponseGate {
       if (said) calls.set(content.length, said);
       const part =
         given.type === 'provider' ? this.seenData(given, index, ctx) : this.seen(given, index, args);
-      content.push(withCleanMetadata(part, PART_POINT[part.type], ctx));
+      content.push(withCleanMetadata(part, POINT_OF[part.type], ctx));
     }
     const { rewritten } = this;
     return { content: isSameList(content, response.content) ? response.content : content, calls, rewritten };

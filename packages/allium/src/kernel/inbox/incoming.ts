@@ -4,7 +4,7 @@ import type { Overlay } from '../context/cells.js';
 import { RunContext, type Taken } from '../context/context.js';
 import { judgeMessage } from '../guards/content-guards.js';
 import { judgeTexts, latching, safeErrorMessage } from '../guards/guards.js';
-import { stopFor } from '../guards/refusal.js';
+import { type Refusal, stopFor } from '../guards/refusal.js';
 import { safeValue } from '../guards/safe-values.js';
 import { AlliumError, shown } from '../lib/errors.js';
 import { isJson } from '../lib/frozen-json.js';
@@ -24,12 +24,6 @@ import type { Awaitable, EntryBody, EntryDraft } from '../protocol/store.js';
 import type { Due, InboxEntry, PostedMessage } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';
 import { PendingInput } from './pending-input.js';
-
-/** Why a message from outside was refused, and by whom. */
-export interface Refusal {
-  readonly reason: string;
-  readonly by: string;
-}
 
 /** A message as guards and hooks left it. Their writes to cells count once the message is taken in. */
 export interface Admission {

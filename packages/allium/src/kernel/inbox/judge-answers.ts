@@ -3,6 +3,7 @@
 import type { Overlay } from '../context/cells.js';
 import { RunContext } from '../context/context.js';
 import { judgeArguments } from '../guards/call-verdicts.js';
+import type { Refusal } from '../guards/refusal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import { textOf, userMessage } from '../messages/messages.js';
 import type { Plan } from '../protocol/middleware.js';
@@ -10,7 +11,7 @@ import type { Decision, EntryBody, PendingRequest } from '../protocol/store.js';
 import type { Answer } from './answers.js';
 import type { Due } from './inbox.js';
 import type { InboxRun } from './inbox-run.js';
-import { type Admission, judgeIncoming, judgesMessages, type Refusal } from './incoming.js';
+import { type Admission, judgeIncoming, judgesMessages } from './incoming.js';
 
 /** Does anything judge what this answer says? */
 export function isJudged(plan: Plan, decision: Decision): boolean {

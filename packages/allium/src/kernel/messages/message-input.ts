@@ -87,7 +87,7 @@ function invalidMessage(wanted: string, message: unknown, cause?: unknown): Alli
 }
 
 /** What a list of content lacks, as the end of "Expected …"; undefined if it is fine. `optional`: fields that may be missing. */
-function lackOfContent(
+export function lackOfContent(
   role: Message['role'],
   content: unknown,
   optional: readonly string[] = [],
@@ -144,7 +144,7 @@ export function lackOf(message: unknown, ...roles: readonly Message['role'][]): 
 export function lackOfJson(message: Pick<Message, 'content'>): string | undefined {
   for (const owner of [message, ...message.content])
     for (const [field, value] of Object.entries(owner))
-      if (field !== 'content' && unwritable(value) !== undefined)
+      if (!(owner === message && field === 'content') && unwritable(value) !== undefined)
         return `a \`${field}\` that can be written as JSON`;
   return undefined;
 }

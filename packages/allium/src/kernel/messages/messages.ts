@@ -143,29 +143,28 @@ export function isNothing({ totalTokens, inputTokens, outputTokens }: Usage): bo
   return totalTokens === 0 && inputTokens === 0 && outputTokens === 0;
 }
 
-/** A running sum. Readers get a frozen copy, made on demand. */
+/** A running sum. What readers get is frozen. */
 export class UsageTotal {
-  private inputTokens = 0;
-  private outputTokens = 0;
-  private cacheRead = 0;
-  private cacheWrite = 0;
-  totalTokens = 0;
-  private copy: Usage | undefined = NO_USAGE;
+  private sum = NO_USAGE;
+
+  get totalTokens(): number {
+    return this.sum.totalTokens;
+  }
 
   add(usage: Usage): void {
     if (usage === NO_USAGE) return;
-    this.inputTokens += usage.inputTokens;
-    this.outputTokens += usage.outputTokens;
-    this.cacheRead += usage.cacheRead;
-    this.cacheWrite += usage.cacheWrite;
-    this.totalTokens += usage.totalTokens;
-    this.copy = undefined;
+    const { sum } = this;
+    this.sum = {
+      inputTokens: sum.inputTokens + usage.inputTokens,
+      outputTokens: sum.outputTokens + usage.outputTokens,
+      cacheRead: sum.cacheRead + usage.cacheRead,
+      cacheWrite: sum.cacheWrite + usage.cacheWrite,
+      totalTokens: sum.totalTokens + usage.totalTokens,
+    };
   }
 
   snapshot(): Usage {
-    const { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens } = this;
-    this.copy ??= Object.freeze({ inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens });
-    return this.copy;
+    return Object.freeze(this.sum);
   }
 }
 
@@ -239,6 +238,14 @@ function contentOf<Part>(message: { readonly content: readonly Part[] }): readon
 export function freezeMessage<M extends Message | ModelResponse>(message: M): M {
   if (Object.isFrozen(message)) return message;
   const { content, metadata } = message;
+  freezeContent(content);
+  if (metadata !== undefined) freezeInside(metadata);
+  if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
+  if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
+  return Object.freeze(message);
+}
+
+export function freezeContent(content: Message['content']): void {
   for (let i = 0; i < content.length; i++) {
     const part = content[i]!;
     if (part.metadata !== undefined) freezeInside(part.metadata);
@@ -246,10 +253,6 @@ export function freezeMessage<M extends Message | ModelResponse>(message: M): M 
     Object.freeze(part);
   }
   Object.freeze(content);
-  if (metadata !== undefined) freezeInside(metadata);
-  if (message.role === 'assistant' && message.usage !== undefined) Object.freeze(message.usage);
-  if (message.role === 'tool' && message.details !== undefined) deepFreeze(message.details);
-  return Object.freeze(message);
 }
 
 /** Like `deepFreeze`, but looks inside what is frozen already. The value must have no cycle. */

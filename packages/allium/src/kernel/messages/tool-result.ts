@@ -3,8 +3,9 @@
 import { invalidOption, shown } from '../lib/errors.js';
 import { copyOf, isFrozenJson, isPlainObject, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
-import { checkFields, type Fields, isOf, type Kind } from '../lib/shapes.js';
-import { deepFreeze, type ToolContent } from './messages.js';
+import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
+import { lackOfContent, lackOfJson } from './message-input.js';
+import { deepFreeze, freezeContent, type ToolContent } from './messages.js';
 
 /** The result of a tool call. */
 export interface ToolResult {
@@ -123,33 +124,14 @@ export function isContentList(value: unknown): value is readonly ToolContent[] {
 
 /** Is it the content of a result, which may be empty? */
 export function isResultContent(value: unknown): value is readonly ToolContent[] {
-  return isOf(CONTENT, value);
-}
-
-const CONTENT: Kind = kinds.listOf(kinds.kind('text, image or file content', isToolContent));
-
-function isToolContent(value: unknown): value is ToolContent {
-  if (typeof value !== 'object' || value === null) return false;
-  const part = value as Record<string, unknown>;
-  const { type, text, data, mimeType } = part;
-  const fine =
-    type === 'text'
-      ? typeof text === 'string'
-      : (type === 'image' || type === 'file') && typeof data === 'string' && typeof mimeType === 'string';
+  if (lackOfContent('tool', value)) return false;
   // All of it is journaled, including metadata.
-  return fine && Object.values(part).every((item) => unwritable(item) === undefined);
+  return lackOfJson({ content: value as readonly ToolContent[] }) === undefined;
 }
 
-/** Freezes a result. Content is flat except for metadata. */
 export function freezeResult(result: ToolResult): ToolResult {
-  const { content, details } = result;
-  for (let i = 0; i < content.length; i++) {
-    const part = content[i]!;
-    if (part.metadata !== undefined) deepFreeze(part.metadata);
-    Object.freeze(part);
-  }
-  Object.freeze(content);
-  if (details !== undefined) deepFreeze(details);
+  freezeContent(result.content);
+  if (result.details !== undefined) deepFreeze(result.details);
   return Object.freeze(result);
 }
 

@@ -28,8 +28,8 @@ export async function askHook<T>(
   try {
     const given: unknown = subject === ctx ? planned.fn(ctx) : planned.fn(subject, ctx);
     const answer = isThenable(given) ? await untilAborted(given, ctx._scope) : given;
-    if (answer !== undefined && !SHAPES[planned.hook].fits(answer, subject))
-      throw wrongAnswer(planned, answer);
+    const wrong = answer === undefined ? undefined : SHAPES[planned.hook].wrong(answer, subject);
+    if (wrong !== undefined) throw wrongAnswer(planned, answer, wrong);
     ctx._call.check();
     look?.(planned, ctx, before);
     return answer as T | undefined;

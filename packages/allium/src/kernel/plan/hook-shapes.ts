@@ -1,7 +1,7 @@
 /** What each decision hook may return, as text for errors and as a check. */
 
 import { isRequest } from '../context/request-shape.js';
-import { AlliumError, isRecord, shown } from '../lib/errors.js';
+import { AlliumError, hasOnly, isRecord, shown } from '../lib/errors.js';
 import { unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { isOf, type Kind } from '../lib/shapes.js';
@@ -16,10 +16,8 @@ import { isTool } from '../protocol/tool.js';
 interface Shape {
   /** Completes "Return …". */
   readonly wanted: string;
-  /** `given`: what the hook was called with. */
-  readonly fits: (answer: any, given: unknown) => boolean;
-  /** What a message in the answer lacks, if that is the problem. */
-  readonly lack?: (answer: any) => string | undefined;
+  /** What a message in the answer lacks, or '' if it is wrong otherwise. `given`: what the hook was called with. */
+  readonly wrong: (answer: any, given: unknown) => string | undefined;
 }
 
 const BLOCK: Kind = kinds.shape({
@@ -27,7 +25,7 @@ const BLOCK: Kind = kinds.shape({
   reason: kinds.text,
 });
 
-const ARGS: Kind = kinds.shape({ args: kinds.anything });
+const ARGS: Kind = kinds.kind('{ args }', (answer) => hasOnly(answer, ['args']) && 'args' in answer);
 const RESULT: Kind = kinds.shape({ result: kinds.required(kinds.anything) });
 const ASK: Kind = kinds.shape({ ask: kinds.required(kinds.kind('a request', isRequest)) });
 
@@ -40,7 +38,7 @@ const PATCH: Kind = kinds.shape({
 
 const ACTION: Kind = kinds.shape({
   response: kinds.kind('a response', (value) => lackOf(value, 'assistant') === undefined),
-  injectMessages: kinds.kind('messages', isInjectable),
+  injectMessages: kinds.kind('messages', (value) => lackOfInjected(value) === undefined),
   decision: kinds.oneOf('natural', 'stop', 'loop_to_model'),
   why: kinds.text,
 } satisfies Record<keyof TurnAction, Kind>);
@@ -51,63 +49,62 @@ const STOP: Kind = kinds.shape({
   message: kinds.text,
 });
 
+/** Must be of one of these kinds. */
+function of(...wanted: readonly Kind[]): Shape['wrong'] {
+  return (answer) => (wanted.some((kind) => isOf(kind, answer)) ? undefined : '');
+}
+
 const MESSAGES: Shape = {
   wanted: 'a list of messages, or nothing',
-  fits: (answer, given) =>
-    answer === given || lackOfMessages(answer, given as readonly Message[]) === undefined,
-  lack: (answer) => lackOfMessages(answer),
+  wrong: (answer, given) =>
+    answer === given ? undefined : lackOfMessages(answer, given as readonly Message[]),
 };
 
 export const SHAPES: Record<RuleHook, Shape> = {
   acceptMessage: {
     wanted: 'a message, { block: true, reason }, or nothing',
-    fits: (answer) => isOf(BLOCK, answer) || lackOf(answer, 'user', 'assistant', 'tool') === undefined,
-    lack: (answer) =>
-      isRecord(answer) && 'role' in answer ? lackOf(answer, 'user', 'assistant', 'tool') : undefined,
+    wrong: (answer) =>
+      isRecord(answer) && 'role' in answer
+        ? lackOf(answer, 'user', 'assistant', 'tool')
+        : of(BLOCK)(answer, undefined),
   },
   transformContext: MESSAGES,
-  transformSystemPrompt: {
-    wanted: 'the prompt as text, or nothing',
-    fits: (answer) => typeof answer === 'string',
-  },
+  transformSystemPrompt: { wanted: 'the prompt as text, or nothing', wrong: of(kinds.text) },
   convertToLlm: MESSAGES,
   resolveToolCall: {
     wanted:
       '{ toolCall: { name, arguments }, tool? } with arguments as JSON text and a tool made by tool(), or nothing',
-    fits: (answer, given) => isOf(resolved(given as ToolCall), answer),
+    wrong: (answer, given) => of(resolved(given as ToolCall))(answer, given),
   },
   beforeToolCall: {
     wanted:
       '{ block: true, reason }, { args }, { ask: { title?, details?, timeoutMs?, decisions?, remember?, onRequest? } }, { result }, or nothing',
-    fits: (answer) =>
-      isOf(BLOCK, answer) ||
-      (isOf(ARGS, answer) && 'args' in answer) ||
-      isOf(RESULT, answer) ||
-      isOf(ASK, answer),
+    wrong: of(BLOCK, ARGS, RESULT, ASK),
   },
   afterToolCall: {
     wanted:
       '{ content?, details?, isError?, terminate? } with content as text or a list of text, image and file parts and details that can be written as JSON, or nothing',
-    fits: (answer) => isOf(PATCH, answer),
+    wrong: of(PATCH),
   },
   afterModelResponse: {
     wanted:
       "{ response?, injectMessages?: messages, decision?: 'natural' | 'stop' | 'loop_to_model', why?: text }, or nothing",
-    fits: (answer) => isOf(ACTION, answer),
-    lack: (answer) =>
-      (answer?.response === undefined ? undefined : lackOf(answer.response, 'assistant')) ??
-      lackOfList(answer?.injectMessages),
+    wrong(answer) {
+      if (isOf(ACTION, answer)) return undefined;
+      const { response, injectMessages } = Object(answer);
+      const lack = response === undefined ? undefined : lackOf(response, 'assistant');
+      return lack ?? lackOfInjected(injectMessages) ?? '';
+    },
   },
   shouldStopAfterTurn: {
     wanted: 'true, false, or { reason, message } with a reason such as "stopped" and a message of text',
-    fits: (answer) => typeof answer === 'boolean' || isOf(STOP, answer),
+    wrong: of(kinds.flag, STOP),
   },
   onRunEnd: {
     wanted: 'a list of user messages (or assistant messages without calls), or nothing',
-    fits: isInjectable,
-    lack: lackOfList,
+    wrong: lackOfInjected,
   },
-  compact: { wanted: 'nothing', fits: () => false },
+  compact: { wanted: 'nothing', wrong: () => '' },
 };
 
 /** The call may keep the fields of the given one. Others, such as `args`, would be ignored. */
@@ -125,28 +122,21 @@ function resolved(given: ToolCall): Kind {
 }
 
 /** Middleware can't inject calls or results: one without the other would break the history. */
-function isInjectable(value: any): boolean {
-  const alone = (message: Message | undefined) =>
-    lackOf(message, 'user', 'assistant') === undefined &&
-    !message!.content.some((part) => part.type === 'tool-call');
-  // A copy, because `every` skips holes.
-  return Array.isArray(value) && [...value].every(alone);
-}
-
-function lackOfList(list: unknown): string | undefined {
-  return Array.isArray(list) ? lackOfMessages(list) : undefined;
+function lackOfInjected(value: unknown): string | undefined {
+  if (!Array.isArray(value)) return value === undefined ? undefined : '';
+  const calls = (message: Message) => message.content.some((part) => part.type === 'tool-call');
+  return lackOfMessages(value) ?? (value.some((one) => one.role === 'tool' || calls(one)) ? '' : undefined);
 }
 
 export function wrongAnswer(
-  of: { readonly hook: RuleHook; readonly name: string },
+  { hook, name }: { readonly hook: RuleHook; readonly name: string },
   answer: unknown,
+  lacking: string,
 ): AlliumError {
-  const { hook, name } = of;
-  const { wanted, lack } = SHAPES[hook];
-  const lacking = lack?.(answer);
+  const { wanted } = SHAPES[hook];
   return new AlliumError(
     'INVALID_HOOK_RESULT',
-    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking ? ` Expected ${lacking}.` : ''}`,
+    `${hook} of "${name}" returned ${shown(answer)}. Return ${wanted}.${lacking && ` Expected ${lacking}.`}`,
     { data: { hook, middleware: name } },
   );
 }
