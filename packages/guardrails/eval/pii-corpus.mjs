@@ -483,7 +483,7 @@ const POSITIVE = {
     const [make, words] = NATIONAL[r.pick(Object.keys(NATIONAL))];
     return placed(r.pick(Array.isArray(words) ? SENTENCES[set] : words[set]), make(r), 'national-id');
   },
-  url: (r, set) => {
+  'url-credentials': (r, set) => {
     const userinfo = `${r.pick(NAMES)}${r.chance(0.3) ? r.int(1, 99) : ''}:${password(r)}`;
     const scheme = r.pick(['https', 'http', 'ftp', 'postgres', 'redis', 'amqp', 'mongodb+srv', 'ssh']);
     const rest = r.pick([
@@ -494,7 +494,7 @@ const POSITIVE = {
       'cluster0.mongodb.net/app',
     ]);
     const template = r.pick(SENTENCES[set]).replace('{}', () => `${scheme}://{}@${rest}`);
-    return placed(template, userinfo, 'url');
+    return placed(template, userinfo, 'url-credentials');
   },
 };
 
@@ -710,7 +710,7 @@ const NEGATIVE = {
       (r) => `reference ${r.text(UPPER, 2)} ${r.digits(2)} ${r.digits(2)} ${r.digits(2)} Z`,
     ],
   },
-  url: {
+  'url-credentials': {
     tune: [
       (r) => `https://example.org:${r.int(1000, 9999)}/@${r.pick(NAMES)}`,
       (r) => `ssh://git@example.org/${r.text(LOWER, 5)}.git`,

@@ -8,7 +8,7 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { PII_TYPES, piiDetector } from '../dist/pii/detect.js';
+import { DEFAULT_TYPES, piiDetector } from '../dist/pii/detect.js';
 import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { secretDetector } from '../dist/secrets/detect.js';
 import { compare } from './compare/run.mjs';
@@ -38,7 +38,7 @@ const { values } = parseArgs({
 const set = /** @type {'tune' | 'report'} */ (values.set);
 if (!Object.hasOwn(SEEDS, set)) throw new Error(`Expected --set to be tune or report, got ${set}.`);
 
-const pii = piiDetector({ types: PII_TYPES });
+const pii = piiDetector({ types: DEFAULT_TYPES });
 const secrets = secretDetector({ entropy: true });
 const injection = injectionDetector({ threshold: 1, strict: false });
 
@@ -232,7 +232,7 @@ function measureOwn(path) {
   const labelled = samples.filter(({ spans }) => Array.isArray(spans));
   const kinds = new Set(labelled.flatMap(({ spans }) => spans.map(({ kind }) => kind)));
   const rows = [...kinds].map((kind) => {
-    const detect = PII_TYPES.includes(kind)
+    const detect = DEFAULT_TYPES.includes(kind)
       ? (text) => pii(text, 0).filter((one) => one.kind === kind)
       : (text) => secrets(text, 0);
     const own = labelled.map(({ text, spans }) => ({

@@ -4,14 +4,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Agent } from 'allium';
 import { contentFilter, pii, secrets } from '../dist/index.js';
-import { PII_TYPES, piiDetector } from '../dist/pii/detect.js';
+import { DEFAULT_TYPES, piiDetector } from '../dist/pii/detect.js';
 import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { linearPattern, wordPattern } from '../dist/scan/patterns.js';
 import { secretDetector } from '../dist/secrets/detect.js';
 
 const keywords = ['project falcon', 'internal only', 'do not share', 'confidential'];
 const detectors = {
-  pii: piiDetector({ types: PII_TYPES }),
+  pii: piiDetector({ types: DEFAULT_TYPES }),
   secrets: secretDetector({ entropy: true }),
   'content filter': (text) => wordPattern(keywords)(text, () => {}),
 };

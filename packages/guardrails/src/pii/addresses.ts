@@ -118,9 +118,43 @@ export function findUrlCredentials(text: string, from: number): Finding[] {
     USERINFO.lastIndex = at;
     const match = USERINFO.exec(text);
     if (!match || isPlaceholder(match[2]!)) continue;
-    found.push({ start: at + 3, end: at + match[0].length - 1, kind: 'url' });
+    found.push({ start: at + 3, end: at + match[0].length - 1, kind: 'url-credentials' });
   }
   return found;
+}
+
+const SCHEME = /(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,31}$/;
+const WWW = /(?<![\w./@-])www\.(?=[\w-]+\.)/gi;
+const ADDRESS = /[^\s<>"'`]+/y;
+
+/** Whole addresses, such as `https://x.org/a?b=c` and `www.x.org/a`. */
+export function findUrls(text: string, from: number): Finding[] {
+  const found: Finding[] = [];
+  const start = searchStart(from);
+  for (let at = text.indexOf('://', start); at !== -1; at = text.indexOf('://', at + 3)) {
+    const scheme = SCHEME.exec(text.slice(Math.max(0, at - 33), at))?.[0];
+    const end = scheme === undefined ? at : addressEnd(text, at + 3);
+    if (end <= at + 3) continue;
+    found.push({ start: at - scheme!.length, end, kind: 'url' });
+    at = end - 3;
+  }
+  WWW.lastIndex = start;
+  for (let match = WWW.exec(text); match; match = WWW.exec(text)) {
+    const end = addressEnd(text, match.index);
+    found.push({ start: match.index, end, kind: 'url' });
+    WWW.lastIndex = end;
+  }
+  return found;
+}
+
+/** Where an address ends: the punctuation of the sentence around it is no part of it. */
+function addressEnd(text: string, start: number): number {
+  ADDRESS.lastIndex = start;
+  const address = ADDRESS.exec(text)?.[0] ?? '';
+  const punctuation = address.includes('(') ? '.,;:!?*_~|]}' : '.,;:!?*_~|]})';
+  let length = address.length;
+  while (length > 0 && punctuation.includes(address[length - 1]!)) length--;
+  return start + length;
 }
 
 /** `$DB_PASSWORD`, `<password>` and `****` stand for a password and are none. */

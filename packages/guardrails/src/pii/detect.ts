@@ -2,7 +2,7 @@
 import { type Detector, type Finding, isDigit, searchStart } from '../scan/finding.js';
 import { inPlainText } from '../scan/plain.js';
 import { cardAt, ibanAt } from './accounts.js';
-import { findUrlCredentials, ipv4At, ipv6Around, macAround } from './addresses.js';
+import { findUrlCredentials, findUrls, ipv4At, ipv6Around, macAround } from './addresses.js';
 import { findEmails } from './email.js';
 import { nationalIdAt } from './national-ids.js';
 import { phoneAt } from './phone.js';
@@ -17,10 +17,14 @@ export const PII_TYPES = [
   'mac',
   'ssn',
   'national-id',
+  'url-credentials',
   'url',
 ] as const;
 
 export type PiiType = (typeof PII_TYPES)[number];
+
+/** Links are rarely personal, and most answers need theirs. */
+export const DEFAULT_TYPES: readonly PiiType[] = PII_TYPES.filter((type) => type !== 'url');
 
 export interface PiiDetectorOptions {
   readonly types: readonly PiiType[];
@@ -35,7 +39,8 @@ export function piiDetector({ types, countries = [] }: PiiDetectorOptions): Dete
   const wanted = new Set<string>(types);
   const whole: Detector[] = [];
   if (wanted.has('email')) whole.push(findEmails);
-  if (wanted.has('url')) whole.push(findUrlCredentials);
+  if (wanted.has('url')) whole.push(findUrls);
+  else if (wanted.has('url-credentials')) whole.push(findUrlCredentials);
   const byCharacter = scanner(wanted, countries);
   return inPlainText((text, from) => {
     const found = byCharacter(text, from);

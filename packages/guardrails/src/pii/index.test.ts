@@ -3,7 +3,7 @@ import { chunks, collect, scriptedModel, testMiddleware, text, toolCalls } from 
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { PII_TYPES, piiDetector } from './detect.js';
+import { DEFAULT_TYPES, piiDetector } from './detect.js';
 import { type PiiOptions, pii } from './index.js';
 
 const ANSWER = 'Write to ann.lee@example.org, call +44 20 7946 0958 or pay with 4111 1111 1111 1111.';
@@ -32,7 +32,7 @@ testMiddleware(() => pii({ strategy: 'tokenize', key: 'k', restoreAnswer: true }
   ],
 });
 
-const detect = piiDetector({ types: PII_TYPES });
+const detect = piiDetector({ types: DEFAULT_TYPES });
 const found = (given: string) =>
   detect(given, 0).map(({ start, end, kind }) => [kind, given.slice(start, end)]);
 
@@ -52,6 +52,7 @@ describe('what pii finds', () => {
     ['mac', '3c:5a:b4:01:9f:ee'],
     ['mac', '3C5A.B401.9FEE'],
     ['ssn', '536-22-8145'],
+    ['ssn', '123-45-6789'],
     ['national-id', 'RSSMRA85T10A562S'],
     ['national-id', '12345678Z'],
     ['national-id', 'AB 12 34 56 C'],
@@ -63,8 +64,39 @@ describe('what pii finds', () => {
   });
 
   it('finds the credentials in an address, and leaves the rest', () => {
-    expect(found('See https://ann:hunter2@x.org/a?b=c.')).toEqual([['url', 'ann:hunter2']]);
+    expect(found('See https://ann:hunter2@x.org/a?b=c.')).toEqual([['url-credentials', 'ann:hunter2']]);
     expect(found('Use https://user:$PASSWORD@x.org.')).toEqual([]);
+  });
+
+  it('finds whole addresses, but only when asked', () => {
+    const urls = piiDetector({ types: ['url'] });
+    const found = (text: string) => urls(text, 0).map(({ start, end }) => text.slice(start, end));
+    expect(found('See https://x.org/a?b=c#d, (http://y.example:8080/p_(1)) and <ftp://z.org>.')).toEqual([
+      'https://x.org/a?b=c#d',
+      'http://y.example:8080/p_(1))',
+      'ftp://z.org',
+    ]);
+    expect(found('Or www.x.org/a, [here](https://ann:pw@x.org/b).')).toEqual([
+      'https://ann:pw@x.org/b',
+      'www.x.org/a',
+    ]);
+    expect(found('a://, std::x, http:// and www. or www.x')).toEqual([]);
+  });
+
+  it.each([1, 4, 1000])('hides an address longer than the window, in pieces of %i', async (size) => {
+    const address = `https://x.org/${'path/'.repeat(60)}end`;
+    const pieces = `Look at ${address} now.`.match(new RegExp(`[^]{1,${size}}`, 'g'))!;
+    const agent = new Agent({
+      model: scriptedModel([chunks(...pieces)]),
+      middleware: [pii({ types: ['url'] })],
+    });
+    const { shown } = await collect(agent.stream('Where?'));
+    expect([...shown.values()]).toEqual(['Look at [url] now.']);
+    const masked = new Agent({
+      model: scriptedModel(['Look at https://x.org/a now, or www.y.org/b.']),
+      middleware: [pii({ types: ['url'], strategy: 'mask' })],
+    });
+    expect((await masked.run('Where?')).text).toBe('Look at https://*** now, or www.***.');
   });
 
   it.each([

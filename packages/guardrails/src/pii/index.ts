@@ -3,7 +3,7 @@ import type { GuardContext, Middleware } from 'allium';
 import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
-import { PII_TYPES, type PiiType, piiDetector } from './detect.js';
+import { DEFAULT_TYPES, PII_TYPES, type PiiType, piiDetector } from './detect.js';
 import { hashed, masked, redacted } from './strategies.js';
 import { tokens } from './tokens.js';
 
@@ -17,7 +17,7 @@ export interface Recognized {
 
 export const OPTIONS = {
   ...SEARCH_FIELDS,
-  /** What to look for. @default everything it knows */
+  /** What to look for. @default everything it knows but `url` */
   types: kinds.listOf(kinds.oneOf(...PII_TYPES)) as Kind<readonly PiiType[]>,
   /**
    * What replaces it: `redact` writes `[email]`, `mask` keeps the last digits, `hash` writes the same code for the
@@ -57,7 +57,7 @@ export type PiiOptions = OptionsOf<typeof OPTIONS>;
  */
 export function pii(options: PiiOptions = {}): Middleware {
   checkFields('pii()', OPTIONS, options);
-  const { types = PII_TYPES, strategy = 'redact', key, countries = [], allow = [], recognize } = options;
+  const { types = DEFAULT_TYPES, strategy = 'redact', key, countries = [], allow = [], recognize } = options;
   if (strategy === 'hash' && key === undefined)
     throw invalidOption(
       'key',

@@ -15,7 +15,8 @@ export function masked({ kind }: Finding, value: string): string {
   }
   if (kind === 'ip') return value.replace(/([.:])[0-9a-f]+(?:[.:]+[0-9a-f]*)+$/i, (_, sign) => `${sign}***`);
   if (kind === 'mac') return value.replace(/[0-9a-f](?=.{9})/gi, '*');
-  if (kind === 'url') return '***:***';
+  if (kind === 'url-credentials') return '***:***';
+  if (kind === 'url') return value.replace(/(?<=^[^:]*:\/\/|^www\.).*$/s, '***');
   const shown = kind === 'ssn' || kind === 'credit-card' || kind === 'iban' ? 4 : 2;
   let left = value.replace(/[^A-Za-z0-9]/g, '').length - shown;
   return value.replace(/[A-Za-z0-9]/g, (character) => (left-- > 0 ? '*' : character));

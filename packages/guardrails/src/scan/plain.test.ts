@@ -3,13 +3,13 @@ import { chunks, collect, scriptedModel, text, toolCalls } from 'allium/testing'
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { PII_TYPES, piiDetector } from '../pii/detect.js';
+import { DEFAULT_TYPES, piiDetector } from '../pii/detect.js';
 import { type PiiOptions, pii } from '../pii/index.js';
 import { secretDetector } from '../secrets/detect.js';
 import { secrets } from '../secrets/index.js';
 import { readPlain } from './plain.js';
 
-const findPii = piiDetector({ types: PII_TYPES });
+const findPii = piiDetector({ types: DEFAULT_TYPES });
 const findSecrets = secretDetector({ entropy: true });
 const TOKEN = 'ghp_9aK3mZq7Lw2Xc8Vb5Nf1Rt6Yp0Hs4Jd2Gk3B';
 
@@ -76,7 +76,7 @@ describe('disguised values', () => {
     ['٤١١١ ١١١١ ١١١١ ١١١١', 'credit-card'],
     ['4111\u202f1111\u202f1111\u202f1111', 'credit-card'],
     ['536–22–8145', 'ssn'],
-    ['https%3A%2F%2Fann%3Ahunter22%40x.org', 'url'],
+    ['https%3A%2F%2Fann%3Ahunter22%40x.org', 'url-credentials'],
     ['%EF%BC%94111 1111 1111 1111', 'credit-card'],
   ])('%s', (given, kind) => {
     expect(findPii(given, 0).map((finding) => finding.kind)).toEqual([kind]);

@@ -79,7 +79,7 @@ function searchRun(text: string, start: number, end: number, found: Finding[]): 
       pattern.lastIndex = place;
       if (!pattern.test(text)) continue;
       const last = pattern.lastIndex;
-      if (isExample(text.slice(place + prefix.length, last))) continue;
+      if (isPattern(text.slice(place + prefix.length, last))) continue;
       found.push({ start: place, end: last, kind });
       place = last - 1;
       break;
@@ -87,12 +87,15 @@ function searchRun(text: string, start: number, end: number, found: Finding[]): 
   }
 }
 
-/** `xxxxxxxx`, `your-key-here` and `abcdefgh…`: documentation, not keys. */
+/** `xxxxxxxx`, `your-key-here`, `abcabcabc…`: nobody takes these for keys, whatever stands before them. */
+function isPattern(body: string): boolean {
+  if (/(.)\1{7}/.test(body) || /your[-_]|placeholder|redacted|xxxx|dummy/i.test(body)) return true;
+  return new Set(body.slice(0, 64)).size < Math.min(8, body.length / 3);
+}
+
+/** Without the prefix of a vendor, `example-…` and `abcdefgh…` aren't keys either: they are documentation. */
 function isExample(body: string): boolean {
-  if (/(.)\1{7}/.test(body) || /example|your[-_]|placeholder|redacted|xxxx|dummy|sample/i.test(body))
-    return true;
-  const distinct = new Set(body.slice(0, 64)).size;
-  return distinct < Math.min(8, body.length / 3) || /0123456789|123456789|abcdefghij/i.test(body);
+  return isPattern(body) || /example|sample|0123456789|123456789|abcdefghij/i.test(body);
 }
 
 // ── Private keys ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -44,6 +44,18 @@ describe('what secrets finds', () => {
     expect([...new Set(found(given).map(([, one]) => one))]).toEqual([value]);
   });
 
+  it.each([
+    'AKIAIOSFODNN7EXAMPLE',
+    'ghp_1234567890abcdefghijklmnopqrstuvwxyz',
+    'sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH',
+    'xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx',
+    'AIzaSyA1234567890abcdefghijklmnopqrstuv',
+    'glpat-abcdefghij0123456789',
+    'npm_abcdefghijklmnopqrstuvwxyz0123456789',
+  ])('a made-up key with the form of a real one: %s', (key) => {
+    expect(found(`Use ${key} here`).map(([, value]) => value)).toEqual([key]);
+  });
+
   it('knows more than sixty formats', () => {
     expect(new Set(SECRET_FORMATS.map(({ kind }) => kind)).size).toBeGreaterThan(55);
   });
