@@ -216,6 +216,16 @@ describe.skipIf(lacks.length > 0).each(VERSIONS)('useChat of AI SDK $sdk', ({ sd
     expect(await page.getAttribute('.tool', 'data-state')).toBe(denied);
   });
 
+  it('goes on with a new message while a question waits', async () => {
+    steps = [calls('pay', { amount: 5 }), says('What else?')];
+    await send('Pay 5');
+    await page.waitForSelector('.approve');
+    await ready();
+    await send('Never mind');
+    await shows('.assistant:last-of-type .text', 'What else?');
+    await ready();
+  });
+
   it('takes back what a failed attempt had shown', async () => {
     const seen = gate();
     const half = gate();

@@ -69,7 +69,9 @@ function Chat({ id, history, onEnd }) {
     onFinish: onEnd,
   });
   const busy = status === 'submitted' || status === 'streaming';
-  const asks = messages.at(-1)?.parts.some(({ state }) => state === 'approval-requested');
+  // A new message takes a question back: only the last message asks.
+  const last = messages.length - 1;
+  const asks = messages[last]?.parts.some(({ state }) => state === 'approval-requested');
   const end = useRef(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: every new piece of text moves the end.
   useEffect(() => void end.current?.scrollIntoView({ block: 'end' }), [messages]);
@@ -82,9 +84,9 @@ function Chat({ id, history, onEnd }) {
           <article key={message.id} className={message.role}>
             {visibleParts(message).map((part, place) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: parts only grow.
-              <Part key={place} part={part} onAnswer={addToolApprovalResponse} />
+              <Part key={place} part={part} onAnswer={index === last ? addToolApprovalResponse : undefined} />
             ))}
-            {message.role === 'assistant' && index === messages.length - 1 && !busy && !asks && (
+            {message.role === 'assistant' && index === last && !busy && !asks && (
               <button type="button" className="again" onClick={() => regenerate()}>
                 Try again
               </button>
@@ -134,13 +136,14 @@ const STATES = {
 
 function Tool({ part, onAnswer }) {
   const name = part.type.slice('tool-'.length).replaceAll('_', ' ');
-  const asks = part.state === 'approval-requested';
+  const asks = part.state === 'approval-requested' && onAnswer !== undefined;
+  const state = part.state === 'approval-requested' && !asks ? 'output-denied' : part.state;
   return (
-    <div className={`tool ${part.state}`}>
+    <div className={`tool ${state}`}>
       <header>
         <span className="dot" />
         <strong>{name}</strong>
-        <span className="state">{STATES[part.state]}</span>
+        <span className="state">{STATES[state]}</span>
       </header>
       <dl>
         {Object.entries(part.input ?? {}).map(([key, value]) => (

@@ -31,11 +31,14 @@ function setup({ store = memoryStore() as Store, middleware = [] as Middleware[]
   });
   const handler = serve({ agents: agent, authorize: () => ({}), sdk: 6, show: { tools: true } });
   const work: Promise<unknown>[] = [];
-  const send = (method: string, path: string, body?: object) =>
+  const send = (method: string, path: string, body?: object, headers: Record<string, string> = {}) =>
     handler(
       new Request(`http://x${path}`, {
         method,
-        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+        ...(body && {
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify(body),
+        }),
       }),
       { waitUntil: (one) => void work.push(one) },
     );
@@ -52,7 +55,7 @@ function setup({ store = memoryStore() as Store, middleware = [] as Middleware[]
 }
 
 async function partsOf(response: Response): Promise<readonly Part[]> {
-  const lines = (await response.text()).split('\n\n').filter((line) => line.startsWith('data: {'));
+  const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: {'));
   return lines.map((line) => JSON.parse(line.slice('data: '.length)) as Part);
 }
 
@@ -215,4 +218,28 @@ it('a call that was denied still shows as denied when the history is loaded', as
   expect(await history(6)).toMatchObject(denied);
   expect(await history(7)).toMatchObject(denied);
   expect(await history(5)).toMatchObject({ state: 'output-error' });
+});
+
+it('a new message while a question waits is not told of the calls of the message before', async () => {
+  const { say, send, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const parts = await partsOf(await say('2', 'Never mind'));
+  // `useChat` fails if it hears of a call that isn't in the message.
+  expect(parts.map(({ type }) => type).filter((type) => type.startsWith('tool-'))).toEqual([]);
+  expect(shown(parts)).toEqual({ outputs: [], text: 'Done.', last: 'finish' });
+  expect(await session.pending()).toEqual([]);
+  expect((await send('GET', '/chat/c/stream')).status).toBe(204);
+});
+
+it('a new message while a question waits is answered with the events of its own run', async () => {
+  const { send, model } = setup();
+  const first = await send('POST', '/sessions', { input: 'Pay', sessionId: 's' });
+  const { runId } = (await first.json()) as { runId: string };
+  const accept = { accept: 'text/event-stream' };
+  const response = await send('POST', '/sessions/s/runs', { input: 'Never mind' }, accept);
+  const events = (await partsOf(response)) as unknown as { type: string; runId: string; status: string }[];
+  expect(events[0]?.type).toBe('agent_start');
+  expect(events[0]?.runId).not.toBe(runId);
+  expect(events.at(-1)).toMatchObject({ type: 'agent_end', status: 'done', runId: events[0]!.runId });
+  expect(model.requests).toHaveLength(2);
 });

@@ -9,6 +9,7 @@ import {
 } from '../index.js';
 import { checkFunction, checkInteger, checkOptions, isThenable } from '../kit/index.js';
 import type { SentEvent } from './events.js';
+import { FromStart } from './from-start.js';
 import { LiveRun, type LiveSource } from './live-run.js';
 import { Projection, type Show } from './projection.js';
 import { type EventReader, type FollowOptions, type Place, SessionReader } from './reader.js';
@@ -119,7 +120,14 @@ export function eventHub(options: EventHubOptions): EventHub {
     const first = await events.next();
     if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before its first event.');
     const run = begin(sessionId, { seq, events, first: first.value, isNew });
-    return { stream, ended: run.ended, reader: () => new SessionReader(place, sessionId, {}, run, seq) };
+    const { type, runId } = first.value;
+    // A resumed run began earlier.
+    const continues = type === 'agent_start' && first.value.resumed;
+    const reader = (): EventReader => {
+      const session = new SessionReader(place, sessionId, {}, run, seq);
+      return continues ? session : new FromStart(session, runId);
+    };
+    return { stream, ended: run.ended, reader };
   };
   return {
     reader,

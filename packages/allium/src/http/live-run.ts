@@ -197,7 +197,8 @@ export class LiveRun {
       this.seq = entry.seq;
       if (shown === undefined) this.open = undefined;
       if (entry.type === 'message') this.told.add(entry.message.id);
-      if (entry.type === 'run_end') this.endTold = true;
+      // The run before may end first.
+      if (entry.type === 'run_end' || entry.type === 'run_start') this.endTold = entry.type === 'run_end';
       for (const one of sent) this.keep(one.id, one.event);
       if (isLast(entry)) {
         this.wake();

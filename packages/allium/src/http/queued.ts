@@ -12,7 +12,8 @@ import {
   type Store,
   type Usage,
 } from '../index.js';
-import type { ClientEnd, ClientEvent, SentEvent } from './events.js';
+import type { ClientEnd, SentEvent } from './events.js';
+import { FromStart } from './from-start.js';
 import type { EventReader, FollowOptions } from './reader.js';
 
 /** A queue for agents that run elsewhere: `createQueue` of `@allium/worker`, or your own. */
@@ -100,26 +101,25 @@ export interface QueuedJob {
 
 /** Events of a session from the start of a job on. If the job never runs, its end alone. */
 export class JobReader implements EventReader {
-  private begun: boolean;
+  private readonly started: FromStart | undefined;
+  private readonly inner: EventReader;
+  private told = false;
   private left = false;
 
   constructor(
-    private readonly inner: EventReader,
+    inner: EventReader,
     private readonly job: QueuedJob,
   ) {
-    this.begun = job.runId === undefined;
+    this.started = job.runId === undefined ? undefined : new FromStart(inner, job.runId);
+    this.inner = this.started ?? inner;
   }
 
   async next(): Promise<readonly SentEvent[] | undefined> {
-    while (!this.left) {
-      const batch = await this.inner.next();
-      if (batch === undefined) return this.begun ? undefined : this.endAlone();
-      const start = this.begun ? 0 : batch.findIndex(({ event }) => this.isStart(event));
-      if (start < 0) continue;
-      this.begun = true;
-      return batch.slice(start);
-    }
-    return undefined;
+    const batch = await this.inner.next();
+    if (batch || this.left || this.told || this.started?.begun !== false) return batch;
+    // It was over before it began.
+    this.told = true;
+    return [{ id: this.job.endId, event: { type: 'agent_end', ...(await this.job.end()) } }];
   }
 
   hasMore(): Promise<boolean> {
@@ -130,19 +130,4 @@ export class JobReader implements EventReader {
     this.left = true;
     this.inner.leave();
   }
-
-  private isStart(event: ClientEvent): boolean {
-    return event.type === 'agent_start' && isTryOf(event.runId, this.job.runId!);
-  }
-
-  private async endAlone(): Promise<readonly SentEvent[]> {
-    this.begun = true;
-    return [{ id: this.job.endId, event: { type: 'agent_end', ...(await this.job.end()) } }];
-  }
-}
-
-/** A run that repeats a failed one has its id and a number. */
-export function isTryOf(runId: string, other: string): boolean {
-  const job = (id: string): string => id.split('~')[0]!;
-  return job(runId) === job(other);
 }

@@ -1,6 +1,6 @@
 /** The events of one run out of those of its session. */
 import type { ClientEnd, SentEvent } from './events.js';
-import { isTryOf } from './queued.js';
+import { isTryOf } from './from-start.js';
 import type { EventReader } from './reader.js';
 
 /**

@@ -17,7 +17,10 @@ export class UiChunks {
   private writing:
     | { readonly type: 'text' | 'reasoning'; readonly id: string; readonly block: number }
     | undefined;
+  /** Those of this step. */
   private readonly calls = new Set<string>();
+  /** Those that are in the message. The client fails if it is told of another. */
+  private readonly known: Set<string>;
   private readonly questions = new Map<string, Question>();
   private readonly denied = new Set<string>();
   /** Tells texts of the same block apart after a reset. */
@@ -25,9 +28,11 @@ export class UiChunks {
 
   constructor(
     private readonly sdk: SdkVersion,
-    /** The id of the message that is continued, if it is known. */
-    private readonly messageId?: string,
-  ) {}
+    /** The message that is continued, if there is one. */
+    private readonly continued?: { readonly id: string; readonly calls: readonly string[] },
+  ) {
+    this.known = new Set(continued?.calls);
+  }
 
   of(event: ClientEvent): UiChunk[] {
     switch (event.type) {
@@ -44,6 +49,7 @@ export class UiChunks {
         return this.inputAvailable(event.toolCallId, event.toolName, event.arguments);
       case 'tool_execution_update': {
         const { toolCallId, content } = event;
+        if (!this.known.has(toolCallId)) return [];
         return [{ type: 'tool-output-available', toolCallId, output: outputOf(content), preliminary: true }];
       }
       case 'tool_execution_waiting':
@@ -51,7 +57,8 @@ export class UiChunks {
       case 'answered':
         return this.answered(event.questionId, event.decision);
       case 'tool_execution_end':
-        return [...this.start(), this.outcome(event)];
+        // A new message on a session that waits gives up the calls of the answer before: that is another message.
+        return this.known.has(event.toolCallId) ? [...this.start(), this.outcome(event)] : [];
       case 'notice':
         return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }];
       case 'stalled':
@@ -66,7 +73,7 @@ export class UiChunks {
   private start(messageId?: string): UiChunk[] {
     if (this.started) return [];
     this.started = true;
-    const id = this.messageId ?? messageId;
+    const id = this.continued?.id ?? messageId;
     return [{ type: 'start', ...(id !== undefined && { messageId: id }) }];
   }
 
@@ -111,6 +118,7 @@ export class UiChunks {
     const chunks = this.endText();
     if (!this.calls.has(toolCallId)) {
       this.calls.add(toolCallId);
+      this.known.add(toolCallId);
       chunks.push({ type: 'tool-input-start', toolCallId, toolName });
     }
     if (piece !== '') chunks.push({ type: 'tool-input-delta', toolCallId, inputTextDelta: piece });
@@ -130,6 +138,7 @@ export class UiChunks {
   }
 
   private inputAvailable(toolCallId: string, toolName: string, args: string | undefined): UiChunk[] {
+    this.known.add(toolCallId);
     return [...this.endText(), { type: 'tool-input-available', toolCallId, toolName, input: parsed(args) }];
   }
 

@@ -243,10 +243,13 @@ function replay(call: Call, { reader }: LastAnswer, messages: readonly Message[]
   return chatEvents(call, joined(reader), new UiChunks(sdkOf(call), openAnswer(messages)));
 }
 
-/** The id of the answer that the history ends with, as a UI message. */
-function openAnswer(messages: readonly Message[]): string | undefined {
-  const begun = messages.findLastIndex(isTurn);
-  return messages.slice(begun + 1).find(({ role }) => role === 'assistant')?.id;
+/** The answer that the history ends with: its id as a UI message, and the calls in it. */
+function openAnswer(messages: readonly Message[]): { id: string; calls: readonly string[] } | undefined {
+  const said = messages.slice(messages.findLastIndex(isTurn) + 1).filter(({ role }) => role === 'assistant');
+  const calls = said.flatMap(({ content }) =>
+    content.flatMap((part) => (part.type === 'tool-call' ? [part.id] : [])),
+  );
+  return said[0] && { id: said[0].id, calls };
 }
 
 /** Does the last run wait for answers? Then its questions are in the history. */
