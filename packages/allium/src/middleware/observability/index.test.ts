@@ -1,6 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { Agent, defineMiddleware, memoryStore, tool } from 'allium';
-import { observability, type SpanHandle } from 'allium/middleware/observability';
+import { Agent, defineMiddleware, memoryStore, systemClock, tool } from 'allium';
+import {
+  type Instrument,
+  observability,
+  type SpanHandle,
+  type SpanStart,
+} from 'allium/middleware/observability';
 import { retry } from 'allium/middleware/retry';
 import {
   collect,
@@ -29,7 +34,6 @@ function recorder() {
   const lines = new Map<SpanHandle, Line>();
   const clock = fakeClock();
   const middleware = observability({
-    clock,
     span(name, attributes, parent) {
       const line: Line = { name, parent: parent && lines.get(parent)!.name, attributes: { ...attributes } };
       const handle: SpanHandle = {
@@ -43,8 +47,8 @@ function recorder() {
       lines.set(handle, line);
       return handle;
     },
-    counter: (...one) => metrics.push(one),
-    histogram: (...one) => metrics.push(one),
+    counter: (name, value, attributes) => metrics.push([name, value, attributes]),
+    histogram: (name, value, attributes) => metrics.push([name, value, attributes]),
   });
   const outline = () => spans.map(({ name, parent, status }) => [name, parent, status]);
   return { spans, metrics, clock, middleware, outline };
@@ -63,12 +67,12 @@ const work = tool({
 });
 const RUN = 'invoke_agent agent';
 
-function agentOf(script: readonly Script[], middleware: object, more: object[] = []) {
+function agentOf(script: readonly Script[], middleware: object, more: object[] = [], clock = systemClock) {
   const model = scriptedModel(script);
-  return new Agent({ model, tools: [work], middleware: [middleware, ...more] as never });
+  return new Agent({ model, tools: [work], middleware: [middleware, ...more] as never, clock });
 }
 
-testMiddleware(({ clock }) => observability({ clock }), { name: 'observability', describe, it });
+testMiddleware(() => observability(), { name: 'observability', describe, it });
 testMiddleware(
   () =>
     observability({
@@ -93,7 +97,7 @@ describe('observability', () => {
     expect(spans[1]?.attributes).toMatchObject({
       'gen_ai.provider.name': 'test',
       'gen_ai.usage.input_tokens': 10,
-      'gen_ai.response.finish_reasons': 'tool-calls',
+      'gen_ai.response.finish_reasons': ['tool_call'],
       'allium.turn': 1,
     });
     expect(spans[0]?.attributes).toMatchObject({ 'allium.stop.reason': 'final', 'allium.turns': 2 });
@@ -102,24 +106,88 @@ describe('observability', () => {
   it('measures durations in seconds and counts tokens, without ids', async () => {
     const { middleware, metrics, clock } = recorder();
     const slow = defineMiddleware({ name: 'slow', beforeModel: () => clock.advance(1500) });
-    await agentOf(['hi'], middleware, [slow]).run('hi');
-    const model = {
-      'gen_ai.operation.name': 'chat',
-      'gen_ai.provider.name': 'test',
-      'gen_ai.request.model': 'scripted',
-    };
+    await agentOf(['hi'], middleware, [slow], clock).run('hi');
+    const about = { 'gen_ai.provider.name': 'test', 'gen_ai.request.model': 'scripted' };
+    const chat = { ...about, 'gen_ai.operation.name': 'chat', 'gen_ai.agent.name': 'agent' };
+    const answer = { ...chat, 'gen_ai.response.model': 'scripted' };
+    const run = { ...about, 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'agent' };
     expect(metrics).toEqual([
-      ['gen_ai.client.token.usage', 10, { ...model, 'gen_ai.token.type': 'input' }],
-      ['gen_ai.client.token.usage', 5, { ...model, 'gen_ai.token.type': 'output' }],
-      ['gen_ai.client.operation.duration', 1.5, model],
-      ['allium.model.calls', 1, { ...model, status: 'ok' }],
-      [
-        'gen_ai.client.operation.duration',
-        1.5,
-        { 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'agent' },
-      ],
-      ['allium.runs', 1, { 'gen_ai.agent.name': 'agent', status: 'ok' }],
+      ['gen_ai.client.operation.time_to_first_chunk', 1.5, answer],
+      ['gen_ai.client.token.usage', 10, { ...answer, 'gen_ai.token.type': 'input' }],
+      ['gen_ai.client.token.usage', 5, { ...answer, 'gen_ai.token.type': 'output' }],
+      ['gen_ai.client.operation.duration', 1.5, answer],
+      ['allium.model.calls', 1, { ...chat, 'allium.status': 'ok' }],
+      ['gen_ai.client.operation.duration', 1.5, run],
+      ['allium.runs', 1, { ...run, 'allium.status': 'ok' }],
     ]);
+  });
+
+  it('says what a span is of, and the unit and buckets of each metric', async () => {
+    const starts: SpanStart[] = [];
+    const units = new Map<string, Instrument>();
+    const middleware = observability({
+      span: (_name, _attributes, _parent, start) => void starts.push(start),
+      counter: (name, _value, _attributes, instrument) => void units.set(name, instrument),
+      histogram: (name, _value, _attributes, instrument) => void units.set(name, instrument),
+    });
+    await agentOf([toolCalls({ name: 'work' }), text('done')], middleware).run('hi');
+    expect(starts.map(({ of, kind }) => `${of} ${kind}`)).toEqual([
+      'run internal',
+      'model client',
+      'tool internal',
+      'model client',
+    ]);
+    expect([...units].map(([name, { unit, buckets }]) => `${name} ${unit} ${buckets?.length}`)).toEqual([
+      'gen_ai.client.operation.time_to_first_chunk s 14',
+      'gen_ai.client.token.usage {token} 14',
+      'gen_ai.client.operation.duration s 14',
+      'allium.model.calls {call} undefined',
+      'allium.tool.calls {call} undefined',
+      'allium.runs {run} undefined',
+    ]);
+  });
+
+  it('gives the acts of a middleware the time they took, also in a run that failed', async () => {
+    const clock = fakeClock(1000);
+    const lines: unknown[] = [];
+    const middleware = observability({
+      span: (name, _attributes, _parent, { of, at }) =>
+        of === 'middleware'
+          ? {
+              event: (what, _about, when) => lines.push(['event', what, when]),
+              end: ({ at: end }) => lines.push([name, at, end]),
+            }
+          : undefined,
+    });
+    const slow = defineMiddleware({
+      name: 'slow',
+      async transformSystemPrompt(prompt) {
+        await clock.advance(250);
+        return `${prompt} Hurry.`;
+      },
+    });
+    await agentOf([failWith(new Error('oh'))], middleware, [slow], clock)
+      .run('hi')
+      .catch(() => {});
+    expect(lines).toEqual([
+      ['event', 'rewrote the system prompt of the request', 1000],
+      ['middleware slow', 1000, 1250],
+    ]);
+  });
+
+  it('reports what was said only when asked to', async () => {
+    const said: unknown[] = [];
+    const span = (): SpanHandle => ({ end() {}, event: (...one) => said.push(one) });
+    const script = [toolCalls({ name: 'work' }), text('done')];
+    await agentOf(script, observability({ span })).run('hello');
+    expect(said).toEqual([]);
+    await agentOf(script, observability({ span, content: true })).run('hello');
+    expect(said.map((one) => (one as [string])[0])).toEqual([
+      'gen_ai.client.inference.operation.details',
+      'gen_ai.execute_tool.details',
+      'gen_ai.client.inference.operation.details',
+    ]);
+    expect(JSON.stringify(said)).toContain('hello');
   });
 
   it.each<[string, Script, string[]]>([
@@ -211,13 +279,27 @@ describe('observability', () => {
     ]);
   });
 
-  it('gives a resumed run a span of its own', async () => {
+  it('gives a resumed run a span of its own, linked to the one before', async () => {
     const { middleware, outline } = recorder();
+    const links: unknown[] = [];
+    const linking = observability({
+      name: 'linking',
+      span: (_name, _attributes, _parent, start) => {
+        if (start.of === 'run') links.push(start.links);
+        return { end() {}, link: { id: links.length } };
+      },
+    });
     const model = scriptedModel([toolCalls({ name: 'work', args: { how: 'suspend' } }), text('done')]);
-    const agent = new Agent({ model, tools: [work], middleware: [middleware], store: memoryStore() });
+    const agent = new Agent({
+      model,
+      tools: [work],
+      middleware: [middleware, linking],
+      store: memoryStore(),
+    });
     const session = agent.session('s');
     const { pending } = await session.run('hi');
     await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(links).toEqual([[], [{ id: 1 }]]);
     expect(outline().filter(([name]) => name === RUN)).toEqual([
       [RUN, undefined, 'suspended'],
       [RUN, undefined, 'ok'],
@@ -279,12 +361,13 @@ describe('observability', () => {
     await agentOf(script, plain.middleware).run('hi');
     await collect(agentOf(script, streamed.middleware).stream('hi'));
     expect(streamed.outline()).toEqual(plain.outline());
-    expect(streamed.metrics).toEqual(plain.metrics);
+    const untimed = ({ metrics }: typeof plain) => metrics.map(([name, , about]) => [name, about]);
+    expect(untimed(streamed)).toEqual(untimed(plain));
   });
 
   it.each([
     [{ span: true }, 'Expected `span` to be a function, got true.'],
-    [{ clock: {} }, 'Expected `clock` to be an object with now(), got {}.'],
+    [{ content: 'all' }, 'Expected `content` to be true or false, got "all".'],
     [{ counters: () => {} }, 'Unknown option `counters` of observability(). Did you mean `counter`?'],
   ])('refuses %j', (options, message) => {
     expect(() => observability(options as never)).toThrow(message);

@@ -1,20 +1,24 @@
-/** Spans and metrics of runs, model calls, tool calls and middleware actions, for any backend. */
+/** Spans and metrics of runs, model calls, tool calls and the middleware that acted, for any backend. */
 
 import {
   type Context,
   defineMiddleware,
+  defineState,
   type Middleware,
   type ModelContext,
+  type ModelResponse,
   monotonic,
   type RunContext,
-  systemClock,
+  type RunResult,
   type ToolContext,
   type ToolResult,
+  type TraceRecord,
 } from '../../index.js';
 import {
-  controlKind,
-  errorKind,
   type Fields,
+  guardedMessages,
+  guardedPrompt,
+  isTellable,
   kinds,
   type NamedOptions,
   named,
@@ -22,45 +26,48 @@ import {
   readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
+import { inputJson, outputJson, systemJson } from './content.js';
+import {
+  actAttributes,
+  answerAttributes,
+  guardAttributes,
+  INSTRUMENTS,
+  inputTokens,
+  measured,
+  modelSubject,
+  runSubject,
+  type Subject,
+  toolSubject,
+} from './conventions.js';
+import { answered, failure, runOutcome, toolOutcome } from './outcomes.js';
+import type { Attributes, Instrument, SpanHandle, SpanOutcome, SpanStart } from './port.js';
 
-export type Attributes = Readonly<Record<string, string | number | boolean>>;
+export type { Attributes, AttributeValue, Instrument, SpanHandle, SpanOutcome, SpanStart } from './port.js';
 
-/** How the work of a span ended. */
-export interface SpanOutcome {
-  readonly status: 'ok' | 'error' | 'stopped' | 'suspended' | 'aborted' | 'blocked';
-  /** What is known only at the end: usage, reason, kind of error. */
-  readonly attributes: Attributes;
-}
-
-/** A span that has not ended yet. */
-export interface SpanHandle {
-  /** Called once. */
-  end(outcome: SpanOutcome): void;
-  /** Calls `work` so that what it starts finds this span as the active one, and returns what it returns. */
-  within?<T>(work: () => T): T;
-}
+type Span = (
+  name: string,
+  attributes: Attributes,
+  parent: SpanHandle | undefined,
+  start: SpanStart,
+) => SpanHandle | void;
+type Measure = (name: string, value: number, attributes: Attributes, instrument: Instrument) => void;
 
 export const OPTIONS = {
   /**
    * Starts a span. `parent` is the handle of the run's span, or for a sub-agent's run, that of the run that called
-   * it.
+   * it. `start` has its kind, its links, and when it began.
    */
-  span: kinds.withDefault(
-    kinds.func<(name: string, attributes: Attributes, parent: SpanHandle | undefined) => SpanHandle | void>(),
-    () => NOTHING,
-  ),
-  /** Adds to a counter. */
-  counter: kinds.withDefault(
-    kinds.func<(name: string, value: number, attributes: Attributes) => void>(),
-    () => {},
-  ),
-  /** Records a value: seconds or tokens. */
-  histogram: kinds.withDefault(
-    kinds.func<(name: string, value: number, attributes: Attributes) => void>(),
-    () => {},
-  ),
-  /** Where the time comes from. @default the system's */
-  clock: kinds.withDefault(kinds.clock('now'), systemClock),
+  span: kinds.withDefault(kinds.func<Span>(), () => NOTHING),
+  /** Adds to a counter. `instrument` has its unit. */
+  counter: kinds.withDefault(kinds.func<Measure>(), () => {}),
+  /** Records a value: seconds or tokens. `instrument` has its unit and buckets. */
+  histogram: kinds.withDefault(kinds.func<Measure>(), () => {}),
+  /**
+   * Also report what was said, as events of the spans: messages, instructions, answers, arguments and results, after
+   * the guards.
+   * @default false
+   */
+  content: kinds.withDefault(kinds.flag, false),
   ...named('observability'),
 } satisfies Fields;
 
@@ -71,48 +78,72 @@ export const OPTIONS = {
 export interface ObservabilityOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 const NOTHING: SpanHandle = { end() {} };
+const COUNTERS = {
+  run: 'allium.runs',
+  model: 'allium.model.calls',
+  tool: 'allium.tool.calls',
+} as const;
 
 /**
- * Reports what happens, under the names of OpenTelemetry's conventions for generative AI. It never reports the text
- * of messages, arguments, results or errors.
+ * Reports what happens, under the names of OpenTelemetry's conventions for generative AI. `otel()` of `@allium/otel`
+ * is this with OpenTelemetry's spans and instruments.
  *
  * @example
  * new Agent({ model, middleware: [observability({ counter: (name, value) => totals.push([name, value]) })] });
  */
 export function observability(options: ObservabilityOptions = {}): Middleware {
-  const { span, counter, histogram, clock, name, madeWith } = readOptions('observability', OPTIONS, options);
+  const { span, counter, histogram, content, name, madeWith } = readOptions(
+    'observability',
+    OPTIONS,
+    options,
+  );
   /** The spans of runs in progress. Each is removed when its run has ended. */
   const runs = new Map<string, SpanHandle>();
+  /** The span of the part of the run before a suspension or a crash. */
+  const earlier = defineState<unknown>({ name: 'earlier', scope: 'run', initial: null, hidden: true });
+
+  function start(ctx: Context, of: SpanStart['of'], [title, about]: Subject, more?: Partial<SpanStart>) {
+    // The run of a sub-agent belongs to the run that called it.
+    const above = of === 'run' ? ctx.parentRunId : ctx.runId;
+    const parent = above === undefined ? undefined : runs.get(above);
+    const kind = of === 'model' ? 'client' : 'internal';
+    return span(title, about, parent, { of, kind, links: [], ...more }) ?? NOTHING;
+  }
+
+  function count(name: keyof typeof INSTRUMENTS, attributes: Attributes): void {
+    counter(name, 1, attributes, INSTRUMENTS[name]);
+  }
+
+  function measure(name: keyof typeof INSTRUMENTS, value: number, attributes: Attributes): void {
+    histogram(name, value, attributes, INSTRUMENTS[name]);
+  }
 
   /** Calls `work` inside a span and reports how long it took and how it ended. */
   async function around<T>(
-    ctx: Context,
-    [name, attributes]: Subject,
+    ctx: RunContext | ModelContext | ToolContext,
+    subject: Subject,
+    handle: SpanHandle,
     work: () => Promise<T>,
     outcomeOf: (result: T) => SpanOutcome,
-    ended: (outcome: SpanOutcome) => void,
-    report?: (result: T) => void,
+    report: (result: T | undefined, error?: unknown) => unknown,
   ): Promise<T> {
-    // The run of a sub-agent belongs to the run that called it.
-    const above = ctx.seam === 'run' ? ctx.parentRunId : ctx.runId;
-    const handle = span(name, attributes, above === undefined ? undefined : runs.get(above)) ?? NOTHING;
-    if (ctx.seam === 'run') runs.set(ctx.runId, handle);
+    const { clock } = ctx.agent;
     const startedAt = monotonic(clock);
+    let seconds = 0;
     const finish = (outcome: SpanOutcome): void => {
       handle.end(outcome);
-      const kind = outcome.attributes['error.type'];
-      const failed: Attributes = kind === undefined ? {} : { 'error.type': kind };
-      histogram('gen_ai.client.operation.duration', (monotonic(clock) - startedAt) / 1000, {
-        ...measured(attributes),
-        ...failed,
-      });
-      ended(outcome);
+      const group = measured({ ...subject[1], ...outcome.attributes });
+      measure('gen_ai.client.operation.duration', seconds, group);
+      count(COUNTERS[ctx.seam], { ...measured(subject[1]), 'allium.status': outcome.status });
     };
     let result: T;
     try {
       result = await (handle.within ? handle.within(work) : work());
+      seconds = (monotonic(clock) - startedAt) / 1000;
     } catch (error) {
+      seconds = (monotonic(clock) - startedAt) / 1000;
       try {
+        report(undefined, error);
         finish(failure(error));
       } catch (problem) {
         // An error that came through `next()` continues, whatever happens here.
@@ -121,7 +152,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
       throw error;
     }
     try {
-      report?.(result);
+      await report(result);
     } finally {
       finish(outcomeOf(result));
     }
@@ -131,22 +162,30 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A trace that can't be written doesn't stop anybody's work.
     onFail: 'open',
+    sink: content,
+    traces: true,
+    state: [earlier],
     async wrapRun(ctx, next) {
+      const before = ctx.state.get(earlier);
+      const subject = runSubject(ctx);
+      const handle = start(ctx, 'run', subject, { links: before === null ? [] : [before] });
+      runs.set(ctx.runId, handle);
+      if (handle.link !== undefined) ctx.state.set(earlier, handle.link);
       try {
         return await around(
           ctx,
-          runSubject(ctx),
+          subject,
+          handle,
           () => next(),
-          ({ status, stop, turns }) => ({
-            status: status === 'done' ? 'ok' : (status as SpanOutcome['status']),
-            attributes: { 'allium.stop.reason': stop.reason, 'allium.turns': turns },
-          }),
-          ({ status }) => counter('allium.runs', 1, { 'gen_ai.agent.name': ctx.agent.name, status }),
-          ({ changes }) => {
-            // Failed tools have their own span.
-            for (const { by, what, turn } of changes) if (by !== 'kernel') acted(ctx, by, what, turn);
-          },
+          runOutcome,
+          (result, error) =>
+            // The error of a run that failed carries its result so far.
+            reportActs(
+              ctx,
+              result ?? (error as { readonly result?: Partial<RunResult> } | undefined)?.result,
+            ),
         );
       } finally {
         runs.delete(ctx.runId);
@@ -154,129 +193,118 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     },
     wrapModel(ctx, next) {
       const subject = modelSubject(ctx);
-      const about = measured(subject[1]);
+      const handle = start(ctx, 'model', subject);
+      const firstChunk = timeFirstChunk(ctx);
       return around(
         ctx,
         subject,
+        handle,
         () => next(),
-        ({ stopReason, usage, model }) => ({
-          status: 'ok',
-          attributes: {
-            'gen_ai.response.finish_reasons': stopReason,
-            ...(model !== undefined && { 'gen_ai.response.model': model }),
-            ...(usage && {
-              'gen_ai.usage.input_tokens': usage.inputTokens,
-              'gen_ai.usage.output_tokens': usage.outputTokens,
-            }),
-          },
-        }),
-        ({ status }) => counter('allium.model.calls', 1, { ...about, status }),
-        ({ usage }) => {
-          if (!usage) return;
-          const { inputTokens, outputTokens } = usage;
-          histogram('gen_ai.client.token.usage', inputTokens, { ...about, 'gen_ai.token.type': 'input' });
-          histogram('gen_ai.client.token.usage', outputTokens, { ...about, 'gen_ai.token.type': 'output' });
+        answered(firstChunk),
+        (answer) => {
+          if (!answer) return;
+          const { usage } = answer;
+          const about = measured({ ...subject[1], ...answerAttributes(answer) });
+          const seconds = firstChunk();
+          if (seconds !== undefined) measure('gen_ai.client.operation.time_to_first_chunk', seconds, about);
+          if (usage) {
+            const tokens = (type: string, used: number): void =>
+              measure('gen_ai.client.token.usage', used, { ...about, 'gen_ai.token.type': type });
+            tokens('input', inputTokens(usage));
+            tokens('output', usage.outputTokens);
+          }
+          return content ? reportExchange(handle, ctx, answer) : undefined;
         },
       );
     },
     wrapTool(ctx, next) {
+      const subject = toolSubject(ctx);
+      const handle = start(ctx, 'tool', subject);
       return around(
         ctx,
-        toolSubject(ctx),
+        subject,
+        handle,
         () => next(),
         toolOutcome,
-        ({ status }) => counter('allium.tool.calls', 1, { 'gen_ai.tool.name': ctx.toolCall.name, status }),
+        (result) => {
+          if (content && result) reportCall(handle, ctx, result);
+        },
       );
     },
     // Calls that were refused never reach a layer.
     afterToolCall(ctx) {
       if (!ctx.blocked) return;
-      const outcome: SpanOutcome = { status: 'blocked', attributes: {} };
-      span(...toolSubject(ctx), runs.get(ctx.runId))?.end(outcome);
-      counter('allium.tool.calls', 1, { 'gen_ai.tool.name': ctx.toolCall.name, status: 'blocked' });
+      const [title, about] = toolSubject(ctx);
+      const handle = start(ctx, 'tool', [title, { ...about, 'allium.outcome': 'blocked' }]);
+      handle.end({ status: 'blocked', attributes: {} });
+      count('allium.tool.calls', { ...measured(about), 'allium.status': 'blocked' });
     },
   });
 
-  function acted(ctx: RunContext, by: string, what: string, turn: number): void {
-    // Text after a colon may quote an error or a reason.
-    const action = what.split(':', 1)[0]!;
-    const attributes = { 'allium.middleware.name': by, 'allium.middleware.action': action };
-    const subject = { ...attributes, 'allium.turn': turn };
-    span(`middleware ${by}`, subject, runs.get(ctx.runId))?.end({ status: 'ok', attributes: {} });
-    counter('allium.middleware.actions', 1, attributes);
+  /** One span for each hook of a middleware that acted in a call, as long as its own time, with an event for each act. */
+  function reportActs(ctx: RunContext, result: Partial<RunResult> | undefined): void {
+    for (const acts of byHook(result?.trace?.records ?? [])) {
+      const [first] = acts as [TraceRecord];
+      const { by, at: began } = first;
+      const handle = start(ctx, 'middleware', [`middleware ${by}`, actAttributes(first)], { at: began });
+      let took = 0;
+      for (const { did, what, verdict, at, ms } of acts) {
+        // Text after a colon may quote an error or a reason.
+        const action = what?.split(':', 1)[0] ?? did;
+        handle.event?.(action, guardAttributes(verdict), at);
+        count('allium.middleware.actions', {
+          'allium.middleware.name': by,
+          'allium.middleware.action': action,
+        });
+        took += ms;
+      }
+      handle.end({ status: 'ok', attributes: {}, at: began + took });
+    }
   }
 }
 
-/** The name of a span and its attributes at the start. */
-type Subject = readonly [name: string, attributes: Attributes];
+/** These are not middleware. Models and tools have their own spans. */
+const OTHERS = ['kernel', 'model', 'tool', 'agent', 'human'];
 
-function runSubject(ctx: RunContext): Subject {
-  const { agent, runId, sessionId, tenant, depth } = ctx;
-  return [
-    `invoke_agent ${agent.name}`,
-    {
-      'gen_ai.operation.name': 'invoke_agent',
-      'gen_ai.agent.name': agent.name,
-      'gen_ai.conversation.id': sessionId,
-      'allium.run.id': runId,
-      'allium.depth': depth,
-      ...(tenant !== undefined && { 'allium.tenant': tenant }),
+function byHook(records: readonly TraceRecord[]): Iterable<readonly TraceRecord[]> {
+  const groups = new Map<string, TraceRecord[]>();
+  for (const record of records) {
+    if (OTHERS.includes(record.by)) continue;
+    const key = [record.by, record.hook, record.turn, record.callId].join('\n');
+    const group = groups.get(key);
+    if (group) group.push(record);
+    else groups.set(key, [record]);
+  }
+  return groups.values();
+}
+
+/** Notes when the first part of the answer comes. Returns how to ask for it, in seconds. */
+function timeFirstChunk(ctx: ModelContext): () => number | undefined {
+  const { clock } = ctx.agent;
+  const started = monotonic(clock);
+  let first: number | undefined;
+  ctx.transform(() => ({
+    part(part, emit) {
+      first ??= monotonic(clock) - started;
+      emit(part);
     },
-  ];
+  }));
+  return () => first && first / 1000;
 }
 
-function modelSubject({ model, runId, turn, attempt }: ModelContext): Subject {
-  return [
-    `chat ${model.id}`,
-    {
-      'gen_ai.operation.name': 'chat',
-      'gen_ai.provider.name': model.provider,
-      'gen_ai.request.model': model.id,
-      'allium.run.id': runId,
-      'allium.turn': turn,
-      'allium.attempt': attempt,
-    },
-  ];
+async function reportExchange(handle: SpanHandle, ctx: ModelContext, answer: ModelResponse): Promise<void> {
+  const [messages, prompt] = [await guardedMessages(ctx), await guardedPrompt(ctx)];
+  handle.event?.('gen_ai.client.inference.operation.details', {
+    'gen_ai.system_instructions': systemJson(prompt),
+    'gen_ai.input.messages': inputJson(messages),
+    'gen_ai.output.messages': outputJson(answer),
+  });
 }
 
-function toolSubject({ toolCall, runId, turn, attempt }: ToolContext): Subject {
-  return [
-    `execute_tool ${toolCall.name}`,
-    {
-      'gen_ai.operation.name': 'execute_tool',
-      'gen_ai.tool.name': toolCall.name,
-      'gen_ai.tool.call.id': toolCall.id,
-      'allium.run.id': runId,
-      'allium.turn': turn,
-      'allium.attempt': attempt,
-    },
-  ];
-}
-
-/** The only attributes of metrics: with an id, every call would be its own series. */
-const MEASURED = [
-  'gen_ai.operation.name',
-  'gen_ai.agent.name',
-  'gen_ai.provider.name',
-  'gen_ai.request.model',
-  'gen_ai.tool.name',
-];
-
-function measured(attributes: Attributes): Attributes {
-  return Object.fromEntries(MEASURED.flatMap((key) => (key in attributes ? [[key, attributes[key]!]] : [])));
-}
-
-function toolOutcome({ isError }: ToolResult): SpanOutcome {
-  return isError
-    ? { status: 'error', attributes: { 'error.type': 'tool_error' } }
-    : { status: 'ok', attributes: {} };
-}
-
-const SIGNALS = { stop: 'stopped', suspend: 'suspended', abort: 'aborted', restart: 'stopped' } as const;
-
-/** Control signals are not errors. For errors only the kind is reported: the message may quote anything. */
-function failure(error: unknown): SpanOutcome {
-  const signal = controlKind(error);
-  if (signal) return { status: SIGNALS[signal], attributes: {} };
-  return { status: 'error', attributes: { 'error.type': errorKind(error) } };
+function reportCall(handle: SpanHandle, ctx: ToolContext, { content }: ToolResult): void {
+  const told = (value: unknown): string => (isTellable(value, ctx) ? JSON.stringify(value) : '"[withheld]"');
+  handle.event?.('gen_ai.execute_tool.details', {
+    'gen_ai.tool.call.arguments': told(ctx.rawArgs),
+    'gen_ai.tool.call.result': told(content),
+  });
 }

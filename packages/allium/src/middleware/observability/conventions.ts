@@ -3,9 +3,17 @@
  * for.
  */
 
-import type { Attributes } from '@opentelemetry/api';
-import type { Model, ModelContext, ModelResponse, RunContext, ToolContext, TraceRecord, Usage } from 'allium';
-import { callerName } from 'allium/kit';
+import type {
+  Model,
+  ModelContext,
+  ModelResponse,
+  RunContext,
+  ToolContext,
+  TraceRecord,
+  Usage,
+} from '../../index.js';
+import { callerName } from '../../kit/index.js';
+import type { Attributes, AttributeValue, Instrument } from './port.js';
 
 /** Names of providers that the conventions prescribe, by what the AI SDK calls them. */
 const PROVIDERS: Readonly<Record<string, string>> = {
@@ -160,6 +168,39 @@ function toldByProvider({ metadata }: ModelResponse): ToldByProvider {
   return (metadata?.aiSdk ?? {}) as ToldByProvider;
 }
 
-function known(attributes: Attributes): Attributes {
-  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+function known(attributes: Readonly<Record<string, AttributeValue | undefined>>): Attributes {
+  const all = Object.entries(attributes).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(all) as Attributes;
 }
+
+// ── Metrics, with the units and buckets that the conventions ask for ─────────────────────────────────────────
+
+const SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+const TOKENS = [
+  1, 4, 16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216, 67_108_864,
+];
+
+export const INSTRUMENTS = {
+  'gen_ai.client.operation.duration': {
+    unit: 's',
+    description: 'GenAI operation duration.',
+    buckets: SECONDS,
+  },
+  'gen_ai.client.operation.time_to_first_chunk': {
+    unit: 's',
+    description: 'Time to receive the first chunk of a streamed answer.',
+    buckets: SECONDS,
+  },
+  'gen_ai.client.token.usage': {
+    unit: '{token}',
+    description: 'Number of input and output tokens used.',
+    buckets: TOKENS,
+  },
+  'allium.runs': { unit: '{run}', description: 'Runs, by how they ended.' },
+  'allium.model.calls': { unit: '{call}', description: 'Model calls, by how they ended.' },
+  'allium.tool.calls': { unit: '{call}', description: 'Tool calls, by how they ended.' },
+  'allium.middleware.actions': {
+    unit: '{action}',
+    description: 'What middleware changed, blocked, retried or answered.',
+  },
+} satisfies Readonly<Record<string, Instrument>>;

@@ -1,6 +1,6 @@
 /** Messages as the conventions write them down: the JSON of `gen_ai.input.messages` and its siblings. */
 
-import type { Message, ModelResponse, ToolContent, UserContent } from 'allium';
+import type { Message, ModelResponse, ToolContent, UserContent } from '../../index.js';
 import { finishReasonOf } from './conventions.js';
 
 type Part = Readonly<Record<string, unknown>>;
