@@ -37,6 +37,109 @@ describe('guardrail', () => {
     });
   });
 
+  describe('a check that returns a verdict', () => {
+    const LOUD = /LOUD/;
+    const checks = {
+      'a verdict': (given: string) =>
+        LOUD.test(given) ? { type: 'deny' as const, reason: 'Too loud.' } : undefined,
+      'a reason': (given: string) => LOUD.test(given) && 'Too loud.',
+      'a promise of a verdict': async (given: string) =>
+        LOUD.test(given) ? { type: 'deny' as const, reason: 'Too loud.' } : { type: 'allow' as const },
+      'a promise of spans': async (given: string) =>
+        [...given.matchAll(/LOUD/g)].map(({ index }) => ({
+          start: index,
+          end: index + 4,
+          reason: 'Too loud.',
+        })),
+    };
+
+    it.each(Object.entries(checks))('%s: refuses with its reason', async (_, check) => {
+      const blocked = new Agent({
+        model: scriptedModel([]),
+        middleware: [guardrail({ check, on: ['input'], action: 'block' })],
+      });
+      expect((await blocked.run('LOUD')).stop).toMatchObject({ reason: 'guardrail', message: 'Too loud.' });
+
+      const model = scriptedModel(['LOUD noise', 'quiet']);
+      const again = new Agent({
+        model,
+        middleware: [guardrail({ check, on: ['output'], action: 'feedback' })],
+      });
+      expect((await again.run('Hi')).text).toBe('quiet');
+      expect(JSON.stringify(model.requests[1]!.messages)).toContain('Too loud.');
+
+      const warned = new Agent({
+        model: scriptedModel(['LOUD']),
+        middleware: [guardrail({ check, on: ['output'], action: 'warn' })],
+      });
+      const { text: said, changes } = await warned.run('Hi');
+      expect([said, changes[0]?.verdict?.action]).toEqual(['LOUD', 'warn']);
+    });
+
+    it.each(Object.entries(checks))('%s: judges beside the first model call', async (_, check) => {
+      const middleware = [guardrail({ check, on: ['input'], parallel: true })];
+      const agent = () => new Agent({ model: scriptedModel(['Yes.']), middleware });
+      expect((await agent().run('LOUD')).stop).toMatchObject({ reason: 'guardrail', message: 'Too loud.' });
+      expect((await agent().run('hello')).text).toBe('Yes.');
+    });
+
+    it.each([
+      ['at once', (given: string) => ({ type: 'rewrite' as const, text: given.replace('LOUD', 'loud') })],
+      ['later', async (given: string) => ({ type: 'rewrite' as const, text: given.replace('LOUD', 'loud') })],
+      [
+        'with spans, later',
+        async (given: string) =>
+          [...given.matchAll(/LOUD/g)].map(({ index }) => ({
+            start: index,
+            end: index + 4,
+            replacement: 'loud',
+          })),
+      ],
+    ])('rewrites %s', async (_, check) => {
+      const agent = new Agent({
+        model: scriptedModel([chunks('So LO', 'UD.')]),
+        middleware: [guardrail({ check, on: ['output'] })],
+      });
+      expect((await agent.run('Hi')).text).toBe('So loud.');
+    });
+
+    it('cuts spans out of arguments, at any depth, also later', async () => {
+      const got: unknown[] = [];
+      const say = tool({
+        name: 'say',
+        description: 'Says.',
+        input: z.looseObject({}),
+        execute: (args) => got.push(args),
+      });
+      const model = scriptedModel([
+        toolCalls({ name: 'say', args: { a: ['LOUD', 1], b: { c: 'so LOUD' } } }),
+        'Done.',
+      ]);
+      const middleware = [
+        guardrail({ check: checks['a promise of spans'], on: ['tool-args'], replacement: '(loud)' }),
+      ];
+      await new Agent({ model, tools: [say], middleware }).run('Hi');
+      expect(got).toEqual([{ a: ['(loud)', 1], b: { c: 'so (loud)' } }]);
+    });
+
+    it('is told what it may return', async () => {
+      for (const wrong of [{ type: 'ask', request: {} }, { type: 'maybe' }, { type: 'rewrite' }]) {
+        const agent = new Agent({
+          model: scriptedModel(['Hi.']),
+          middleware: [guardrail({ check: () => wrong as never, on: ['output'] })],
+        });
+        const error = await agent.run('Hi').catch((failure) => failure);
+        expect([error.code, error.cause?.cause?.message ?? error.cause?.message]).toEqual([
+          'GUARD_FAILED',
+          expect.stringContaining('A check returns spans'),
+        ]);
+      }
+      expect(() => guardrail({ check: async () => [], hold: window(8) })).toThrow(
+        "Expected `hold` to be 'full'",
+      );
+    });
+  });
+
   it('asks a judge about the whole, with its reason', async () => {
     const judge = async ({ text: given }: { text: string }) =>
       given.includes('horoscope') && 'No horoscopes.';

@@ -1,14 +1,11 @@
 /** A guardrail of your own, in ten lines. */
-import type { Awaitable, GuardContext, GuardSubject, Middleware, Model, Span, Verdict, Window } from 'allium';
+import type { Awaitable, GuardContext, GuardSubject, Middleware, Model, Verdict, Window } from 'allium';
 import { checkFields, invalidOption, isThenable, kinds, type OptionsOf } from 'allium/kit';
 import { PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
+import { type Check, isAsync, judgeOf, spansOf, verdictOf } from './check.js';
 
-/**
- * What a check says about a text: spans that may not pass, `true` or a reason if none of it may, nothing if all is
- * well.
- */
-export type Checked = readonly Span[] | boolean | string | undefined;
+export type { Check, Checked } from './check.js';
 
 const hold = kinds.either(
   kinds.oneOf('full'),
@@ -18,10 +15,10 @@ const hold = kinds.either(
 export const OPTIONS = {
   ...COMMON_FIELDS,
   /**
-   * Checks each text synchronously and returns what may not pass. While text streams, it is called again with more of
-   * it.
+   * Checks each text and returns what may not pass. While text streams, it is called again with more of it. An `async`
+   * function is asked once, about the whole text.
    */
-  check: kinds.func<(text: string, ctx: GuardContext) => Checked>(),
+  check: kinds.func<Check>(),
   /** Judges the whole text, call or result, and may take its time: for models and services. */
   judge:
     kinds.func<(subject: GuardSubject, ctx: GuardContext) => Awaitable<Verdict | boolean | string | void>>(),
@@ -47,38 +44,31 @@ export type GuardrailOptions = OptionsOf<typeof OPTIONS>;
  */
 export function guardrail(options: GuardrailOptions): Middleware {
   checkFields('guardrail()', OPTIONS, options);
-  const { check, judge, models = [], replacement } = options;
+  const { check, judge, models = [], replacement, parallel, hold = 'full', action } = options;
   if (!check && !judge) throw invalidOption('check', 'a function, unless `judge` is one', check);
-  if (judge && typeof options.hold === 'object')
-    throw invalidOption('hold', "'full' beside `judge`, which looks at whole texts", options.hold);
+  // Only a function that is called with the whole text can take its time.
+  const waits = check !== undefined && (parallel === true || isAsync(check));
+  if (waits && judge) throw invalidOption('judge', 'left out beside a `check` that takes its time', judge);
+  const judges =
+    judge ?? (waits ? judgeOf(check, { action: parallel ? 'block' : action, replacement }) : undefined);
+  if (judges && hold !== 'full') {
+    const beside = judge ? '`judge`, which looks' : 'a `check` that takes its time: it looks';
+    throw invalidOption('hold', `'full' beside ${beside} at whole texts`, hold);
+  }
   return guardrailOf(
     options,
     { kind: 'guardrail', more: models.length > 0 ? { extraLlmCalls: () => models } : {} },
     {
-      hold: options.hold ?? 'full',
-      ...(options.parallel && { parallel: true }),
+      hold,
+      ...(parallel && { parallel: true }),
       ...(replacement !== undefined && { replacement }),
-      ...(check && { find: (text, ctx) => spansOf(check(text, ctx), text) }),
-      ...(judge && {
+      ...(check && !waits && { find: (text, ctx) => spansOf(check(text, ctx), text) }),
+      ...(judges && {
         judge(subject, ctx) {
-          const said = judge(subject, ctx);
+          const said = judges(subject, ctx);
           return isThenable(said) ? Promise.resolve(said).then(verdictOf) : verdictOf(said);
         },
       }),
     },
   );
-}
-
-/** A check that objects to a text as a whole objects to all of it. */
-function spansOf(said: Checked, text: string): readonly Span[] {
-  if (said === undefined || said === false || said === null) return [];
-  if (said === true || typeof said === 'string') return text === '' ? [] : [{ start: 0, end: text.length }];
-  return said;
-}
-
-/** `true` and a reason refuse. */
-function verdictOf(said: Verdict | boolean | string | void): Verdict | undefined {
-  if (said === undefined || said === false || said === null) return undefined;
-  if (said === true) return { type: 'deny' };
-  return typeof said === 'string' ? { type: 'deny', reason: said } : said;
 }

@@ -25,10 +25,8 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
     const wanted = `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`;
     throw new WrongReturn(guard, 'find', spans[wrong], wanted);
   }
-  const unlike = spans.find(
-    ({ replacement }) => replacement !== undefined && typeof replacement !== 'string',
-  );
-  if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text.');
+  const unlike = spans.find(({ replacement, reason }) => !isTextOrNone(replacement) || !isTextOrNone(reason));
+  if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text, and so is a `reason`.');
   const unnamed = spans.find((span) => !isFinding(span));
   if (unnamed) throw new WrongReturn(guard, 'find', unnamed, FINDING);
   const strange = spans.find((span) => !hasOnly(span, SPAN));
@@ -71,7 +69,7 @@ export function spansAcross(text: string, marks: readonly number[], find: Find, 
   return merged(all);
 }
 
-const SPAN: readonly string[] = ['start', 'end', 'replacement', 'kind', 'severity'];
+const SPAN: readonly string[] = ['start', 'end', 'replacement', 'reason', 'kind', 'severity'];
 
 const KIND = /^[\w.:/-]{1,64}$/;
 const SEVERITIES: readonly unknown[] = [undefined, 'low', 'medium', 'high', 'critical'];
@@ -83,6 +81,10 @@ function isFinding({ kind, severity }: Finding): boolean {
   return (
     (kind === undefined || (typeof kind === 'string' && KIND.test(kind))) && SEVERITIES.includes(severity)
   );
+}
+
+function isTextOrNone(value: unknown): boolean {
+  return value === undefined || typeof value === 'string';
 }
 
 function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
@@ -115,8 +117,7 @@ export function checkVerdict(
   if (!hasOnly(verdict, fields))
     throw fail(`A verdict to ${verdict.type} has ${fields.join(', ')} and nothing else.`);
   if (!isFinding(verdict as Finding)) throw fail(FINDING);
-  if (verdict.type === 'deny' && verdict.reason !== undefined && typeof verdict.reason !== 'string')
-    throw fail('`reason` is text.');
+  if (verdict.type === 'deny' && !isTextOrNone(verdict.reason)) throw fail('`reason` is text.');
   if (verdict.type === 'ask') {
     if (!atArgs) throw fail(`A human can be asked about a call (tool-args), not at ${point}: deny it.`);
     if (!isRequest(verdict.request))

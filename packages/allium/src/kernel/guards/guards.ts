@@ -106,7 +106,7 @@ async function askJudge(planned: PlannedGuard, judging: Judging, ctx: Context): 
   checkVerdict(planned, verdict, subject.point, judging.args);
   if (verdict.type === 'allow') return;
   if (verdict.type === 'deny') {
-    const denied = refuse(planned, subject.point, [verdict], ctx, 0, verdict.reason);
+    const denied = refuse(planned, subject.point, [verdict], ctx, 0);
     judging.deny ??= denied;
     return;
   }

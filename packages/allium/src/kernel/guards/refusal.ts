@@ -63,7 +63,6 @@ export function refuse(
   found: readonly (Finding & Partial<Span>)[],
   ctx: Context,
   offset: number,
-  why?: string,
 ): Refusal | undefined {
   const { name, guard } = planned;
   const action = actionOf(guard, ctx);
@@ -75,6 +74,7 @@ export function refuse(
   if (warns) return undefined;
   const kinds = [...new Set(found.flatMap(({ kind }) => kind ?? []))];
   const who = `by guard "${name}"${kinds.length > 0 ? ` (${kinds.join(', ')})` : ''}.`;
+  const why = found.find(({ reason }) => reason !== undefined)?.reason;
   if (action === 'stop') throw stopFor({ reason: why ?? `Stopped ${who}`, by: name }, ctx);
   return { reason: why ?? `Refused ${who}`, by: name, feedback: action === 'feedback' };
 }

@@ -33,6 +33,8 @@ export interface Span extends Finding {
   readonly start: number;
   readonly end: number;
   readonly replacement?: string;
+  /** Why it may not pass, if the guard refuses the whole text because of it. */
+  readonly reason?: string;
 }
 
 /** How much text is held back while it streams. */
