@@ -115,7 +115,7 @@ Left alone.
 
 In addition to its hooks, which are in [Concepts](../guide/concepts.md), a middleware may declare:
 
-@options kernel/protocol/middleware.ts Middleware name madeWith tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits seams guard
+@options kernel/protocol/middleware.ts Middleware name madeWith tools mentions brings state extraLlmCalls runOptions order onFail suspends sink traits looksBack enoughHistory seams guard
 
 ### \`ctx.generate(model, request)\`
 

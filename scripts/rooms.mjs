@@ -25,6 +25,7 @@ export const rooms = {
   stream: 'the parts of an answer: put together, and changed on their way',
   context: 'what hooks are given',
   journal: 'what is written, and what it comes to when read',
+  store: 'what every store needs: one in memory, helpers, and limits on waiting for one',
   protocol: 'what users write against: middleware, contexts, tools, stores, events, results',
   messages: 'what is said: messages, the model port, prices, schemas',
   lib: 'nothing about agents: errors, clock, scope, hash, JSON, queues',

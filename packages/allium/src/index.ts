@@ -9,8 +9,6 @@ export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
 export type { Allowance } from './kernel/journal/allowances.js';
-export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
-export { memoryStore } from './kernel/journal/memory-store.js';
 export { type Clock, monotonic, sleep, systemClock } from './kernel/lib/clock.js';
 export {
   AlliumError,
@@ -89,7 +87,7 @@ export {
   window,
 } from './kernel/protocol/guard.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
-export type { Plan } from './kernel/protocol/middleware.js';
+export type { HistoryContext, Plan } from './kernel/protocol/middleware.js';
 export {
   type AcceptVerdict,
   BaseMiddleware,
@@ -153,6 +151,8 @@ export {
 } from './kernel/protocol/trace.js';
 export { type Hazard, TRAITS } from './kernel/protocol/traits.js';
 export { runResult } from './kernel/run/run-result.js';
+export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/store/bounded-store.js';
+export { memoryStore } from './kernel/store/memory-store.js';
 export { readTrace } from './kernel/story/read-trace.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';

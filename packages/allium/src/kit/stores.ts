@@ -1,7 +1,8 @@
 /** What `allium/stores/kit` has for authors of stores. */
-import { parentOf } from '../kernel/journal/store-kit.js';
+
 import { AlliumError, invalidOption, shown } from '../kernel/lib/errors.js';
 import type { Entry } from '../kernel/protocol/store.js';
+import { parentOf } from '../kernel/store/store-kit.js';
 
 export {
   checkFork,
@@ -13,7 +14,7 @@ export {
   parentOf,
   type SyncStore,
   takenBy,
-} from '../kernel/journal/store-kit.js';
+} from '../kernel/store/store-kit.js';
 export { pathError } from './path-error.js';
 
 /**

@@ -55,6 +55,8 @@ export function grounded(options: GroundedOptions = {}): Middleware {
   }
   return searchGuard(options, {
     ...own,
+    // Sources may be anywhere in the history.
+    more: { looksBack: undefined },
     hold: 'full',
     detect(text, _, ctx) {
       const given = sourcesOf(ctx);

@@ -27,6 +27,8 @@ export function maxInputTokens(options: MaxInputTokensOptions): Middleware {
   const { limit, count = estimateInputTokens, action = 'stop' } = options;
   return defineMiddleware({
     name: options.name ?? 'max-input-tokens',
+    // A function of yours may look at anything.
+    looksBack: options.count ? undefined : 0,
     traits: ['protects'],
     beforeModel(ctx) {
       const tokens: unknown = count(ctx);

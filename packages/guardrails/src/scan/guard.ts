@@ -77,7 +77,12 @@ export function searchGuard(options: Common, own: SearchGuard): Middleware {
   const { detect, replace, hold, severity = 'medium' } = own;
   const find: Guard['find'] = (text, ctx) =>
     detect(text, ctx.from, ctx).map((finding) => spanOf(finding, replace(finding, text, ctx), severity));
-  return guardrailOf(options, own, { hold: hold === 'full' ? 'full' : window(hold), find, ...own.guard });
+  const more = { looksBack: 0, ...own.more };
+  return guardrailOf(
+    options,
+    { ...own, more },
+    { hold: hold === 'full' ? 'full' : window(hold), find, ...own.guard },
+  );
 }
 
 /** A middleware with this guard, and with what the options say about it. */

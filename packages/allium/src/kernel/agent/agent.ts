@@ -3,8 +3,6 @@
 import type { RequestParts } from '../context/run-port.js';
 import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
-import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
-import { memoryStore } from '../journal/memory-store.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf, shown } from '../lib/errors.js';
@@ -28,6 +26,8 @@ import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { TraceMode } from '../protocol/trace.js';
+import { STORE_TIMEOUT_MS } from '../store/bounded-store.js';
+import { memoryStore } from '../store/memory-store.js';
 import {
   AGENT_OPTIONS,
   type AgentOptions,

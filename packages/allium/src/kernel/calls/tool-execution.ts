@@ -1,8 +1,9 @@
 /** The innermost point of the tool seam: the tool itself and its time limit. */
 
 import type { ToolContext } from '../context/context.js';
-import type { Ending } from '../context/run-port.js';
+import type { Ending, RunPort } from '../context/run-port.js';
 import { afterActive } from '../journal/active-time.js';
+import { readHistoryDuring } from '../journal/read-session.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';
 import { Scope, untilAborted, Wait } from '../lib/scope.js';
 import { checkedResult } from '../messages/tool-output.js';
@@ -17,6 +18,7 @@ import type { Call } from './tool-call.js';
 export function executeTool(ctx: ToolContext): Promise<ToolResult> {
   ctx._checkBegin();
   const tool = ctx.tool!;
+  if (lacksHistory(ctx._run, tool)) return withHistory(ctx);
   // From here on the tool acts, inside every layer and on behalf of no middleware.
   ctx._position = -1;
   ctx._children = 0;
@@ -28,6 +30,19 @@ export function executeTool(ctx: ToolContext): Promise<ToolResult> {
     (args) => execution.run(args),
     (error) => execution.refuse(error),
   );
+}
+
+/** Does the tool look at messages that were not read? One without a second parameter can't. */
+function lacksHistory({ history, open }: RunPort, { looksBack, execute }: Tool): boolean {
+  if (!history.isPartial) return false;
+  const back = looksBack ?? (execute.length === 1 ? 0 : Number.POSITIVE_INFINITY);
+  return open.from - back < history.start;
+}
+
+async function withHistory(ctx: ToolContext): Promise<ToolResult> {
+  const { store, state } = (ctx._call as Call).run;
+  await readHistoryDuring(store, state);
+  return executeTool(ctx);
 }
 
 /** One call of a tool. */

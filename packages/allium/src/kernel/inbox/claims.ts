@@ -2,8 +2,8 @@
 
 import { catchUp } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
-import { parentOf } from '../journal/store-kit.js';
 import type { PendingRequest, Posted, Store } from '../protocol/store.js';
+import { parentOf } from '../store/store-kit.js';
 import { cameTooLate, firstAnswer } from './answers.js';
 import { posted } from './inbox.js';
 import { post } from './posting.js';

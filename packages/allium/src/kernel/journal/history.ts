@@ -9,35 +9,58 @@ import { freezeMessage, type Message } from '../messages/messages.js';
 /** What is known of the last message even if nobody has read it. */
 export type LastMessage = Pick<Message, 'id' | 'role'>;
 
+/** Messages that were not read: the first `length`, which are in the entries up to `seq`. */
+export interface Unread {
+  readonly length: number;
+  readonly seq: number;
+  readonly last: LastMessage;
+  /** The index of the first one that is pinned. */
+  readonly pinnedAt: number | undefined;
+}
+
+/** Indexes count all messages, whether they were read or not. */
 export class History {
   private readonly messages: Message[] = [];
   /** The view of middleware and that of requests, made on first use. */
   private shared: View | undefined = undefined;
   private sent: View | undefined = undefined;
+  /** The index of the first message with `metadata.pinned`: it stays in every request, so it is always read. */
+  pinnedAt: number | undefined;
+  /** The index of the first message that was read. */
+  readonly start: number;
 
-  /** `before`: the messages that were not read. Only `length` and `last` count them. */
-  constructor(
-    private readonly before: { readonly length: number; readonly last: LastMessage } | undefined = undefined,
-  ) {}
+  constructor(readonly unread: Unread | undefined = undefined) {
+    this.start = unread?.length ?? 0;
+    this.pinnedAt = unread?.pinnedAt;
+  }
 
   get length(): number {
-    return this.messages.length + (this.before?.length ?? 0);
+    return this.start + this.messages.length;
   }
 
   get last(): LastMessage | undefined {
-    return this.messages.at(-1) ?? this.before?.last;
+    return this.messages.at(-1) ?? this.unread?.last;
   }
 
   /** Does it lack messages that were not read? */
   get isPartial(): boolean {
-    return this.before !== undefined;
+    return this.unread !== undefined;
   }
 
   append(message: Message): void {
+    if (message.metadata?.pinned === true) this.pinnedAt ??= this.length;
     this.messages.push(freezeMessage(message));
   }
 
-  /** Everything so far, as a view that keeps growing. */
+  /** A history with `earlier` messages before these; `unread`: those before them. Views of this one don't change. */
+  withEarlier(earlier: readonly Message[], unread: Unread | undefined): History {
+    const longer = new History(unread);
+    for (const message of earlier) longer.append(message);
+    for (const message of this.messages) longer.append(message);
+    return longer;
+  }
+
+  /** Everything that was read so far, as a view that keeps growing. */
   view(): readonly Message[] {
     this.shared ??= new View();
     return this.grown(this.shared);
@@ -45,7 +68,6 @@ export class History {
 
   private grown(view: View): readonly Message[] {
     const { messages } = this;
-    this.checkWhole();
     let { list } = view;
     if (list.length === view.length && view.length === messages.length) return list;
     // Somebody froze or shortened it: later readers get a new one.
@@ -60,38 +82,39 @@ export class History {
 
   /** A snapshot of everything so far. */
   all(): readonly Message[] {
-    return this.between(0, this.messages.length);
+    return this.from(0);
   }
 
-  /** The first `count` messages; the view if these are all. */
+  /** What was read of the first `count` messages; the view if these are all. */
   first(count: number): readonly Message[] {
-    return count === this.messages.length ? this.view() : this.between(0, count);
+    return count === this.length ? this.view() : this.between(this.start, count);
   }
 
   /** The same for requests. A short history is copied, which is cheaper than a view. */
   request(count: number): readonly Message[] {
-    if (count !== this.messages.length || (this.sent === undefined && count <= SHORT))
-      return this.between(0, count);
+    if (count !== this.length || (this.sent === undefined && count <= SHORT))
+      return this.between(this.start, count);
     this.sent ??= new View();
     return this.grown(this.sent);
   }
 
   from(index: number): readonly Message[] {
-    return this.between(index, this.messages.length);
+    return this.between(index, this.length);
   }
 
   between(from: number, to: number): readonly Message[] {
-    this.checkWhole();
-    return Object.freeze(this.messages.slice(from, to));
+    this.checkRead(from);
+    const { start } = this;
+    return Object.freeze(this.messages.slice(from - start, to - start));
   }
 
-  private checkWhole(): void {
-    if (this.before) throw new Error('This history was not read whole. Call readHistory() first.');
+  private checkRead(from: number): void {
+    if (from < this.start) throw new Error('These messages were not read. Call readHistory() first.');
   }
 
   /** A new history that ends with this message. Views of this one don't change. */
   upTo(id: string | null): History {
-    this.checkWhole();
+    this.checkRead(0);
     const cut = new History();
     const length = id === null ? 0 : this.messages.findLastIndex((message) => message.id === id) + 1;
     for (let i = 0; i < length; i++) cut.append(this.messages[i]!);
@@ -100,9 +123,9 @@ export class History {
 
   /** The last assistant message from `from` on. */
   lastAnswer(from: number): Message | undefined {
-    this.checkWhole();
+    this.checkRead(from);
     const at = this.messages.findLastIndex(({ role }) => role === 'assistant');
-    return at >= from ? this.messages[at] : undefined;
+    return this.start + at >= from ? this.messages[at] : undefined;
   }
 }
 

@@ -1,9 +1,11 @@
 /** Reads the journal of a session into its state: from its newest snapshot on, and the messages before that when asked. */
 
-import { isRecord, isThenable, storeAnswered } from '../lib/errors.js';
+import { isRecord, isThenable, sessionConflict, storeAnswered } from '../lib/errors.js';
 import type { Message } from '../messages/messages.js';
 import type { Awaitable, Entry, NewEntry, Store, Tail } from '../protocol/store.js';
 import { upgradeEntries } from './entry-upgrade.js';
+import type { History } from './history.js';
+import { newRun } from './journaled-run.js';
 import { corrupt, SessionState } from './session-state.js';
 import { restore } from './snapshot.js';
 
@@ -23,22 +25,85 @@ export function catchUpWhole(store: Store, state: SessionState): Awaitable<void>
 
 /** Reads the messages that the history lacks. */
 export function readHistory(store: Store, state: SessionState): Awaitable<void> {
-  if (!state.history.isPartial) return;
-  return during(state, store.read(state.sessionId, 1), (read) => {
+  return state.history.unread && readFrom(store, state, 1, () => madeAnew(store, state));
+}
+
+/** The same while a run is under way: the state must not be replaced then. */
+export function readHistoryDuring(store: Store, state: SessionState): Awaitable<void> {
+  return (
+    state.history.unread &&
+    readFrom(store, state, 1, () => {
+      throw sessionConflict(state.sessionId, state.seq, 0);
+    })
+  );
+}
+
+/** Entries to read at once when looking for earlier messages: every read goes to the end of the journal. */
+const FIRST_STEP = 512;
+const LAST_STEP = 4096;
+
+/** Reads earlier messages, in steps that grow, until there are enough or no more. */
+export async function readBack(
+  store: Store,
+  state: SessionState,
+  isEnough: (history: History) => Awaitable<boolean>,
+): Promise<void> {
+  for (let step = FIRST_STEP; state.history.unread; step *= 2) {
+    if (await isEnough(state.history)) return;
+    const from = step > LAST_STEP ? 1 : Math.max(1, state.history.unread.seq - step + 1);
+    await readFrom(store, state, from, () => madeAnew(store, state));
+  }
+}
+
+/** Reads the messages from entry `from` on that the history lacks. `gone`: the store has another session by now. */
+function readFrom(
+  store: Store,
+  state: SessionState,
+  from: number,
+  gone: () => Awaitable<void>,
+): Awaitable<void> {
+  return during(state, store.read(state.sessionId, from), (read) => {
     if (!Array.isArray(read)) throw storeAnswered('read', read, 'a list of entries');
+    const { unread } = state.history;
     // Another read brought them meanwhile.
-    if (!state.history.isPartial) return;
+    if (!unread || unread.seq < from) return;
     const entries = upgradeEntries(state.sessionId, read);
-    // Deleted since it was opened, and perhaps made anew.
-    if (!isSame(state.last!, entries[state.seq - 1])) {
-      state.forget();
-      return catchUpWhole(store, state);
-    }
-    const whole = new SessionState(state.sessionId);
-    for (let i = 0; i < state.seq; i++) applyEntry(whole, entries[i]!);
-    state.history = whole.history;
-    for (const id of whole.callIds) state.callIds.add(id);
+    if (!isSame(state.last!, entries[state.seq - from])) return gone();
+    const part = partOf(state.sessionId, entries.slice(0, unread.seq - from + 1));
+    if (!part) return from === 1 ? undefined : readFrom(store, state, 1, gone);
+    const { history, callIds } = part.state;
+    const length = unread.length - history.length;
+    const before = length > 0 ? { ...unread, length, seq: part.from - 1 } : undefined;
+    state.history = state.history.withEarlier(history.all(), before);
+    for (const id of callIds) state.callIds.add(id);
   });
+}
+
+/** Deleted since it was opened, and perhaps made anew. */
+function madeAnew(store: Store, state: SessionState): Awaitable<void> {
+  state.forget();
+  return catchUpWhole(store, state);
+}
+
+/**
+ * What these entries come to, for their messages: from the first message on, if they don't begin with the session.
+ * Undefined if that can't be told, because there is no message, or the history was rewound to an earlier one.
+ */
+function partOf(
+  sessionId: string,
+  entries: readonly Entry[],
+): { readonly state: SessionState; readonly from: number } | undefined {
+  const state = new SessionState(sessionId);
+  let first = 0;
+  if (entries[0]?.seq !== 1) {
+    first = entries.findIndex(({ type }) => type === 'message');
+    const message = entries[first];
+    if (message?.type !== 'message' || entries.some(({ type }) => type === 'rewind')) return undefined;
+    state.seq = message.seq - 1;
+    state.open = newRun({ type: 'run_start', runId: message.runId, plan: [] }, 0);
+  }
+  for (let i = first; i < entries.length; i++) applyEntry(state, entries[i]!);
+  return { state, from: entries[first]?.seq ?? 1 };
 }
 
 /** All messages of the history. */

@@ -25,7 +25,7 @@ export class SessionState implements CellHolder {
   /** How many reads of the journal into this state are in progress. */
   reading = 0;
   tenant: string | undefined;
-  /** Lacks the messages before the snapshot it was read from, until `readHistory` reads them. */
+  /** May lack the messages before the snapshot it was read from, until `readBack` or `readHistory` reads them. */
   history = new History();
   /** The last entry that a snapshot is known to cover, and how many more are written before the next one. */
   snapshotAt = 0;
@@ -74,7 +74,9 @@ export class SessionState implements CellHolder {
 
   /** Call ids must be unique in a session. Missing and repeated ones are replaced, the same way each time. */
   callId(id: string, messageId: string, block: number, content: readonly AssistantContent[]): string {
-    if (id !== '' && !this.callIds.has(id) && !hasCall(content, id, block)) return id;
+    // Nobody knows the ids in messages that were not read.
+    const comparable = id !== '' && !this.history.isPartial;
+    if (comparable && !this.callIds.has(id) && !hasCall(content, id, block)) return id;
     let made = `${messageId}.call${block}`;
     // The model may have used that very id.
     while (this.callIds.has(made) || hasCall(content, made, content.length)) made += '_';

@@ -13,7 +13,7 @@ import { newRun, type OpenRun } from './journaled-run.js';
 import { FEWEST_BETWEEN, type SessionState } from './session-state.js';
 
 /** Raise it when the contents change: snapshots of other versions aren't used. */
-const VERSION = 1;
+const VERSION = 2;
 
 /**
  * Limits a snapshot to the length of so many entries, so that all of them together stay a tenth of the journal or
@@ -43,9 +43,9 @@ export function dueSnapshot(
 export function restore(state: SessionState, snapshot: Snapshot): boolean {
   const from = parsed(snapshot.state);
   if (from === undefined) return false;
-  const { version, length, last, entry, allowed, usage, open, cells, lastCells, ...plain } = from;
+  const { version, length, last, pinnedAt, entry, allowed, usage, open, cells, lastCells, ...plain } = from;
   Object.assign(state, plain, {
-    history: last ? new History({ length, last }) : new History(),
+    history: last ? new History({ length, seq: snapshot.seq, last, pinnedAt }) : new History(),
     cells: cells && new Map(cells),
     lastCells: lastCells && new Map(lastCells),
     allowed: allowed && new Map(allowed),
@@ -83,6 +83,7 @@ function kept(state: SessionState, { type, at, runId }: NewEntry & { readonly ru
     entry: { type, at, runId },
     length: history.length,
     last: history.last && { id: history.last.id, role: history.last.role },
+    pinnedAt: history.pinnedAt,
     ...{ tenant, inboxCursor, waits, withheld, ended, turns, toolCalls },
     cells: listOf(state),
     lastCells: listOf({ cells: state.lastCells }),

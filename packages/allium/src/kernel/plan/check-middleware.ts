@@ -12,7 +12,7 @@ import { RESUME_OPTIONS } from './run-options.js';
 
 /** The points that judge an answer of the model, which can be asked for again. */
 const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];
-const HOOKS: readonly string[] = [
+export const HOOKS: readonly string[] = [
   ...RULE_HOOKS,
   ...SEAMS.flatMap((seam) => Object.values(LAYER_HOOKS[seam])),
   'process',
@@ -54,6 +54,8 @@ const DECLARATIONS: Fields = {
   suspends: kinds.flag,
   sink: kinds.flag,
   traces: kinds.flag,
+  looksBack: kinds.integer(0),
+  enoughHistory: kinds.func(),
   order: kinds.shape({ outside: kinds.names, inside: kinds.names, requires: kinds.names }),
   guard: GUARD,
   madeWith: kinds.record,

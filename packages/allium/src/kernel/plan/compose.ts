@@ -19,7 +19,7 @@ import {
 import { type Layer, type PlannedHook, RULE_HOOKS, type RuleHook, type Seam } from '../protocol/plan.js';
 import type { StateCell } from '../protocol/state.js';
 import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
-import { checkMembers, insteadOfTool } from './check-middleware.js';
+import { checkMembers, HOOKS, insteadOfTool } from './check-middleware.js';
 import { checkOrder } from './order.js';
 import { twinsOf } from './twins.js';
 
@@ -82,6 +82,7 @@ export function composeAs(
     guardsResponses: gated,
     looksAtResponses,
     traces: middleware.some((one) => one.middleware.traces === true),
+    looksBack: looksBack(middleware, rules),
     decidesOnCalls: any(rules.resolveToolCall, rules.beforeToolCall, guards['tool-args']),
     runOptions: Object.freeze([...new Set(middleware.flatMap((one) => one.middleware.runOptions ?? []))]),
     tools,
@@ -91,6 +92,17 @@ export function composeAs(
     cells: cellsOf(middleware, options.state ?? []),
     replaced,
   });
+}
+
+/** Code that doesn't say how far it looks back may look at everything. */
+function looksBack(middleware: readonly PlannedMiddleware[], rules: Plan['rules']): number {
+  const ofAgent = Object.values(rules).some(([first]) => first?.position === -1);
+  if (ofAgent) return Number.POSITIVE_INFINITY;
+  return middleware.reduce((most, { middleware: one }) => {
+    const acts = one.guard !== undefined || HOOKS.some((hook) => hook in one);
+    const unsaid = acts && !one.enoughHistory ? Number.POSITIVE_INFINITY : 0;
+    return Math.max(most, one.looksBack ?? unsaid);
+  }, 0);
 }
 
 function any(...lists: (readonly unknown[])[]): boolean {
@@ -243,11 +255,17 @@ function rulesOf(
 export function guardsFrom(above: Plan, own: readonly Middleware[]): readonly Middleware[] {
   const guards = new Set(own.map(({ guard }) => guard));
   const names = new Set(own.map(({ name }) => name));
-  return above.middleware.flatMap(({ name, middleware: { guard, state, onFail } }) => {
+  return above.middleware.flatMap(({ name, middleware: { guard, state, onFail, looksBack: back } }) => {
     if (!guard || guards.has(guard)) return [];
     // Cells are stored under the name of their owner, so it must be unique.
     const inherited = names.has(name) ? `${name} (inherited)` : name;
-    return { name: inherited, guard, ...(state && { state }), ...(onFail && { onFail }) };
+    return {
+      name: inherited,
+      guard,
+      ...(state && { state }),
+      ...(onFail && { onFail }),
+      ...(back !== undefined && { looksBack: back }),
+    };
   });
 }
 

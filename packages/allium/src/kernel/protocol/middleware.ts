@@ -7,7 +7,7 @@ import type { Context, ModelContext, RunContext, ToolContext, TurnContext } from
 import type { GuardAction, GuardPoint, GuardSubject, Span, Verdict, Window } from './guard.js';
 import type { Layer, PlannedHook, RuleHook, Seam } from './plan.js';
 import type { RunResult } from './result.js';
-import type { StateCell } from './state.js';
+import type { StateAccess, StateCell } from './state.js';
 import type { StoppingReason } from './stop.js';
 import type { Awaitable, Request } from './store.js';
 import type { Tool } from './tool.js';
@@ -87,6 +87,16 @@ export interface Middleware {
   readonly traces?: boolean;
   /** What it does, for the hazards of `explain()`: keys of `TRAITS`. */
   readonly traits?: readonly string[];
+  /**
+   * How many messages from before the run its hooks look at; 0 for none. If every middleware of a run says so and one has
+   * `enoughHistory`, older messages of a long session aren't read: `ctx.history` begins later. @default all of them
+   */
+  readonly looksBack?: number | undefined;
+  /**
+   * For a middleware that leaves older messages out of requests: does it need none before `latest`, the end of the history?
+   * Asked before a run, with more messages each time. Contract: requests are the same as with the whole history.
+   */
+  enoughHistory?(latest: readonly Message[], ctx: HistoryContext): Awaitable<boolean>;
 
   // wrap
   /** A layer at every seam in `seams` (default: all three); `ctx.seam` says which. */
@@ -139,6 +149,13 @@ export interface Middleware {
   // guard
   /** Judges text and calls at fixed points. See `Guard`. */
   readonly guard?: Guard;
+}
+
+/** What `enoughHistory` is given: there is no run yet. */
+export interface HistoryContext {
+  readonly sessionId: string;
+  readonly tenant: string | undefined;
+  readonly state: Pick<StateAccess, 'get'>;
 }
 
 /**
@@ -252,6 +269,8 @@ export interface Plan {
   readonly looksAtResponses: boolean;
   /** Does a middleware read the trace of its runs? */
   readonly traces: boolean;
+  /** How many messages from before the run middleware look at; infinite if one may look at all of them. */
+  readonly looksBack: number;
   /** Does a hook or guard decide about calls before they start? */
   readonly decidesOnCalls: boolean;
   /** Names of the run options that middleware declare. */

@@ -50,6 +50,8 @@ export interface ToolOptions<Input, Output, Result = any> {
   readonly timeoutMs?: number;
   /** Free labels for middleware: `cacheable`, `destructive`, … */
   readonly tags?: readonly string[];
+  /** How many messages from before the run it looks at in `ctx.history`. @default 0 without a second parameter, else all */
+  readonly looksBack?: number;
 }
 
 type OutputSchema = StandardSchema<any, any> | undefined;
@@ -101,6 +103,7 @@ const OPTIONS: Fields = {
   concurrency: kinds.integer(1),
   timeoutMs: kinds.number(1, Number.POSITIVE_INFINITY),
   tags: kinds.listOf(kinds.text, 'a list of texts'),
+  looksBack: kinds.integer(0),
 } satisfies Record<keyof ToolOptions<any, any>, Kind>;
 
 /**

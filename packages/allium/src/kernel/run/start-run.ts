@@ -17,8 +17,9 @@ import { post } from '../inbox/posting.js';
 import { isAnswered } from '../journal/history.js';
 import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
-import { catchUpWhole } from '../journal/read-session.js';
-import { type SessionState, sum } from '../journal/session-state.js';
+import { anotherOpen, nothingOpen } from '../journal/not-open.js';
+import { catchUp } from '../journal/read-session.js';
+import { sum } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { type Flaw, toJson } from '../lib/frozen-json.js';
@@ -26,6 +27,7 @@ import { canonicalJson } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
 import type { Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
+import { readEnough } from '../plan/enough-history.js';
 import { type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
 import { kernelStop } from '../protocol/signals.js';
@@ -40,12 +42,12 @@ import type { Start } from './start.js';
 /** Loads the session and starts a run in it, or finds the one to resume. */
 export function beginRun(start: Start): Awaitable<Run> {
   try {
-    const read = catchUpWhole(start.store, start.state);
-    if (read) return read.then(() => opened(start), notBegun);
+    const read = catchUp(start.store, start.state);
+    if (read) return read.then(() => planned(start), notBegun);
   } catch (error) {
     notBegun(error);
   }
-  return opened(start);
+  return planned(start);
 }
 
 /** There is no run yet, so no RunError either. */
@@ -53,11 +55,20 @@ function notBegun(error: unknown): never {
   throw storeFailed(error, ' before the run began');
 }
 
-function opened(start: Start): Awaitable<Run> {
-  const { agent, store, state, options, input } = start;
+/** With the plan it is known how much of the history has to be read. */
+function planned(start: Start): Awaitable<Run> {
+  const { agent, store, state, options, scope } = start;
   state.checkTenant(start.tenant);
   const above = options.inheritGuards === false ? undefined : start.parent?.plan;
   const plan = agent.planFor(options.middleware, above);
+  if (!state.history.isPartial) return opened(start, plan, above);
+  const traced = keepsTrace(start, state.open) || start.parent?.trace !== undefined || plan.traces;
+  const read = readEnough(store, state, plan, { scope, traced });
+  return read ? read.then(() => opened(start, plan, above), notBegun) : opened(start, plan, above);
+}
+
+function opened(start: Start, plan: ComposedPlan, above: Plan | undefined): Awaitable<Run> {
+  const { agent, store, state, options, input } = start;
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   const asked = state.open !== undefined && isAsked(state.open);
@@ -148,8 +159,9 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
 }
 
 /** Is the trace kept with the journal? A sub-agent follows its caller, and a resumed run stays as it began. */
-function keepsTrace({ agent, options, parent }: Start, { trace }: OpenRun): boolean {
-  const { trace: mode = parent?.trace?.keeps || trace.length > 0 ? 'changes' : agent.trace } = options;
+function keepsTrace({ agent, options, parent }: Start, open: OpenRun | undefined): boolean {
+  const began = parent?.trace?.keeps || (open && open.trace.length > 0);
+  const { trace: mode = began ? 'changes' : agent.trace } = options;
   return mode === 'changes';
 }
 
@@ -267,29 +279,6 @@ async function postAnswers(
     notBegun(error);
   }
   return ids;
-}
-
-function nothingOpen({ sessionId, ended }: SessionState): AlliumError {
-  if (!ended)
-    return new AlliumError(
-      'SESSION_UNKNOWN',
-      `There is no run of session "${sessionId}" in this store, so nothing can be resumed. Check the id and the store, or start a run with run().`,
-    );
-  const { runId, status } = ended;
-  return new AlliumError(
-    'SESSION_UNKNOWN',
-    `Session "${sessionId}" has no run to resume: the last one, "${runId}", has ended as '${status}'. Start another with run().`,
-    { data: { runId, status } },
-  );
-}
-
-function anotherOpen({ sessionId, open, ended }: SessionState, runId: string): AlliumError {
-  const status = ended?.runId === runId ? ` It has ended as '${ended.status}'.` : '';
-  return new AlliumError(
-    'SESSION_UNKNOWN',
-    `Run "${runId}" of session "${sessionId}" is not open, so it cannot be resumed: "${open!.runId}" is.${status}`,
-    { data: { runId, open: open!.runId } },
-  );
 }
 
 /** A new message ends what was left open: every pending call gets a visible result before the history continues. */

@@ -4,7 +4,6 @@ import type { ToolsRun } from '../calls/tools-run.js';
 import type { Context as InternalContext } from '../context/context.js';
 import type { EventQueue } from '../events/event-queue.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
-import type { BoundedStore } from '../journal/bounded-store.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import type { Scope } from '../lib/scope.js';
@@ -18,6 +17,7 @@ import type { MiddlewareList, Plan } from '../protocol/middleware.js';
 import type { QueueModes, ResumeOptions } from '../protocol/run-options.js';
 import type { RequestHandler } from '../protocol/store.js';
 import type { TraceMode } from '../protocol/trace.js';
+import type { BoundedStore } from '../store/bounded-store.js';
 import type { Run } from './run.js';
 
 export interface Start {

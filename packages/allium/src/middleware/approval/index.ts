@@ -105,6 +105,11 @@ function answersOf({ decisions, remember }: ApprovalAnswers): ApprovalAnswers {
   return { ...(decisions !== undefined && { decisions }), ...(remember !== undefined && { remember }) };
 }
 
+/** Does a function decide about some calls? */
+function hasRules(policy: ApprovalPolicy): boolean {
+  return typeof policy === 'function' || Object.values(policy).some((rule) => typeof rule === 'function');
+}
+
 /**
  * Allows, refuses, or asks a person about each tool call before it runs. A run with open questions is suspended, and
  * continues with `session.resume()`, here or in another process.
@@ -117,6 +122,8 @@ export function approval(options: ApprovalOptions = {}): Middleware {
   return defineMiddleware({
     name: own,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: hasRules(policy) ? undefined : 0,
     suspends: true,
     traits: ['protects'],
     mentions: Object.keys(policy).filter((name) => name !== '*'),

@@ -127,6 +127,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     sink: true,
     traits: ['exports'],
     state: [anchor],

@@ -170,6 +170,8 @@ export function budget(options: BudgetOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: typeof per === 'function' ? undefined : 0,
     traits: ['budgets'],
     ...(kept && { state: [cell] }),
     async wrapRun(ctx, next) {

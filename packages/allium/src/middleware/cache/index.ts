@@ -97,6 +97,8 @@ export function cache(options: CacheOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.key ? undefined : 0,
     traits: ['caches'],
     // It gets what the guards left, so nothing they removed or refused is ever stored.
     sink: true,

@@ -98,6 +98,7 @@ export function callLimits(options: CallLimitsOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     mentions: Object.keys(limits.perTool),
     traits: ['protects'],
     // Only what it counts, so that a resume can distinguish it from one that counts something else.

@@ -69,6 +69,8 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.key || options?.failsOn ? undefined : 0,
     traits: ['trips'],
     seams: [on],
     async process(given, next) {

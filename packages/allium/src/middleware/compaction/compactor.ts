@@ -97,6 +97,15 @@ export class Compactor {
     return viewOf(messages, summary, this.shown, place, this.questions.of(messages, ctx));
   }
 
+  /** Is everything here that isn't summarised yet? Messages of `keepTools` may be anywhere. */
+  isEnough(latest: readonly Message[], { summary, progress }: Memory): boolean {
+    const { lastSummarizedMessageId: lastId, isFallback } = summary;
+    if (lastId === null || this.options.keepTools.length > 0) return false;
+    // A fallback is made again from everything since the last real summary.
+    const first = isFallback && progress.written ? progress.written.lastId : lastId;
+    return latest.some(({ id }) => id === first) && latest.some(({ id }) => id === lastId);
+  }
+
   /** A request is about to be sent. */
   sending({ history, systemPrompt, tools }: ModelContext): void {
     this.sent.set(history, { systemPrompt, tools });

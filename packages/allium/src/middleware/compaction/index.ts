@@ -73,7 +73,10 @@ export const OPTIONS = {
 export interface CompactionOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
 export interface Compaction extends Middleware {
-  /** The summary of the session that the hook runs in. */
+  /**
+   * The summary of the session that the hook runs in, with the ids of the messages it stands for, as far as the run has
+   * read them.
+   */
   stateOf(ctx: Context): CompactionState;
 }
 
@@ -126,6 +129,11 @@ export function compaction(options: CompactionOptions): Compaction {
       state: [cells.summary, cells.progress, asked],
       seams: ['model'],
       extraLlmCalls: () => [summaryModel],
+      enoughHistory: (latest, { state }) =>
+        compactor.isEnough(latest, {
+          summary: state.get(cells.summary),
+          progress: state.get(cells.progress),
+        }),
       transformContext,
       async compact(ctx) {
         remember(ctx, await compactor.round(ctx.messages, ctx, await meter(), memoryOf(ctx), true));

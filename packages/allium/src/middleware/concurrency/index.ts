@@ -50,6 +50,8 @@ export function concurrency(options: ConcurrencyOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.key ? undefined : 0,
     seams: [scope],
     async process(ctx, next) {
       const whose = key(ctx);

@@ -67,6 +67,7 @@ export function consoleLogger(options: ConsoleLoggerOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     sink: true,
     traits: ['exports'],
     // A log that can't be written doesn't end a run.

@@ -51,6 +51,7 @@ export function contentTruncator(options: ContentTruncatorOptions = {}): Middlew
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     ...(on.includes('model') && {
       // A rule and not a layer, after every `transformContext`: what others put into the request is bounded as well,
       // and calls that they make for themselves, such as a summary of the conversation, are left whole.

@@ -130,6 +130,8 @@ export function costTracking(options: CostTrackingOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.onCost ? undefined : 0,
     state: [spent],
     async afterModel(ctx) {
       const response = ctx.response!;

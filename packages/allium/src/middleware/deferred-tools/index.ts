@@ -80,6 +80,7 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
   const shared = {
     name,
     madeWith,
+    looksBack: 0,
     brings: [...owners.keys()],
     state: [cell],
   };

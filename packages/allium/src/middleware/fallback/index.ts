@@ -108,6 +108,8 @@ export function fallback(options: FallbackOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.on ? undefined : 0,
     seams: ['model'],
     traits: ['retries', 'switches'],
     ...(sticky && {

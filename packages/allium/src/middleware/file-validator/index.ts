@@ -91,6 +91,7 @@ export function fileValidator(options: FileValidatorOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     traits: ['protects'],
     async beforeToolCall(ctx: ToolContext): Promise<ToolVerdict | undefined> {
       const isNamed = namesFor(ctx.tool?.name ?? ctx.toolCall.name);

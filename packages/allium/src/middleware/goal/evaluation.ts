@@ -18,7 +18,7 @@ export type Evaluation =
   | { readonly problem: string };
 
 /** Messages the evaluator is shown, counted from the end. */
-const SHOWN = 20;
+export const SHOWN = 20;
 /** Characters of one text that it is shown; of longer ones the middle is left out. */
 const LENGTH = 4000;
 

@@ -20,7 +20,7 @@ import {
   type OptionsOf,
   readOptions,
 } from '../../kit/index.js';
-import { type Evaluation, evaluate } from './evaluation.js';
+import { type Evaluation, evaluate, SHOWN } from './evaluation.js';
 
 // Through the public entry, as plugins do it: TypeScript keeps only one of two paths to the same interface.
 declare module '../../index.js' {
@@ -79,6 +79,7 @@ export function goal(options: GoalOptions): Goal {
     ...defineMiddleware({
       name,
       madeWith,
+      looksBack: SHOWN,
       runOptions: ['goal'],
       state: [current],
       extraLlmCalls: () => [evaluator],

@@ -46,13 +46,21 @@ export function historyTruncator(options: HistoryTruncatorOptions): Middleware {
   const meter = meterFor(tokenCounter);
   const pins = new PinIndex();
   const questions = new Questions(pins);
+  const fits = async (messages: readonly Message[]): Promise<boolean> => {
+    if (messages.length > maxMessages) return false;
+    return limits.maxTokens === undefined || (await meter()).sum(messages) <= maxTokens;
+  };
   return defineMiddleware({
     name,
     madeWith,
+    // A request also begins with a user message, and has the last one that a person sent.
+    async enoughHistory(latest) {
+      const first = latest.findIndex(({ role }) => role === 'user');
+      return first >= 0 && pins.of(latest).lastUser >= 0 && !(await fits(latest.slice(first)));
+    },
     async transformContext(messages, ctx) {
+      if (await fits(messages)) return messages;
       const counts = limits.maxTokens === undefined ? undefined : await meter();
-      const fits = messages.length <= maxMessages && (!counts || counts.sum(messages) <= maxTokens);
-      if (fits) return messages;
       return windowOf(messages, questions.of(messages, ctx), { maxMessages, maxTokens, counts, pins });
     },
   });

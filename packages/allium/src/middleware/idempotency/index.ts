@@ -96,6 +96,8 @@ export function idempotency(options: IdempotencyOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.key ? undefined : 0,
     ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['keeps'],
     // It gets what the guards left, so nothing they removed is ever stored.

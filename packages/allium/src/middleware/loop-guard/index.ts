@@ -88,6 +88,7 @@ export function loopGuard(options: LoopGuardOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     ...(typeof ignore !== 'function' && { mentions: ignore }),
     state: [seen, resolved],
     ...((typeof ignore === 'function' || ignore.length > 0) && { afterToolCall: noteResolved }),

@@ -29,6 +29,7 @@ export function maxTurns(options: MaxTurnsOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     shouldStopAfterTurn(ctx) {
       // The run counts its own turns, also across resumes: a counter in here would be shared by concurrent runs. A
       // run that ends by itself in its last turn is done, not stopped.

@@ -38,6 +38,7 @@ export function promptCaching(options: PromptCachingOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     // A rule and not a layer, after every `transformContext`: calls that middleware make for themselves aren't
     // repeated.
     transformSystemPrompt(prompt, ctx) {

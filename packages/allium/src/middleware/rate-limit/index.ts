@@ -72,6 +72,8 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.key ? undefined : 0,
     // A hook before the call and nothing around it: most calls don't wait, and then nothing is awaited.
     ...(scope === 'model' && { beforeModel: admit }),
     ...(scope === 'tool' && { beforeTool: admit }),

@@ -114,6 +114,8 @@ export function retry(options: RetryOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.retryOn ? undefined : 0,
     seams: [on],
     traits: ['retries'],
     onError: async (ctx, error) => ((await waited(ctx, error, ctx.attempt)) ? 'retry' : undefined),

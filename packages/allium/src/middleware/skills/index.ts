@@ -51,6 +51,7 @@ export function skills(options: SkillsOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     tools: [readTool(found, maxBytes)],
     transformSystemPrompt: (prompt) => (prompt === '' ? list : `${prompt}\n\n${list}`),
     ...reports,

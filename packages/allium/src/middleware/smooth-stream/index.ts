@@ -42,6 +42,7 @@ export function smoothStream(options: SmoothStreamOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     beforeModel(ctx) {
       // Nobody waits for the words of a call that a middleware makes for itself.
       if (!ctx.isWatched || ctx.caller !== undefined) return;

@@ -37,6 +37,7 @@ export function stopwatch(options: StopwatchOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     onFail: 'open',
     // Scratch data is per call and layer, so two stopwatches and parallel tools don't collide.
     beforeModel(ctx) {

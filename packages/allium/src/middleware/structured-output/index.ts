@@ -110,6 +110,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
     ...defineMiddleware({
       name,
       madeWith,
+      looksBack: 0,
       state: [repairs],
       ...(isRaw && {
         // Compiles the schema, so that a wrong one, or a missing ajv, is noticed before a model is paid.

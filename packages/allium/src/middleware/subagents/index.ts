@@ -137,6 +137,7 @@ export function subagents(options: SubagentsOptions = {}): Middleware {
   const made = defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     suspends: true,
     extraLlmCalls: () => modelsOf(specs, defaultModel),
     tools: [subagentTool(specs, maxConcurrent, childToolTags(inheritGuards), delegate)],

@@ -65,6 +65,7 @@ export function timeout(options: TimeoutOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     mentions: [...perTool.keys()],
     traits: ['times-out', 'pauses'],
     ...(watchesModel &&

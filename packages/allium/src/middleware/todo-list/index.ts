@@ -52,6 +52,7 @@ export function todoList(options: TodoListOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     tools: [writeTodos(toolDescription, cells)],
     state: [cells.todos, cells.watch, cells.episode],
     transformSystemPrompt(prompt) {

@@ -88,6 +88,8 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.key ? undefined : 0,
     ...(typeof tools !== 'function' && { mentions: tools }),
     traits: ['caches'],
     // It gets what the guards left, so nothing they removed is ever stored.

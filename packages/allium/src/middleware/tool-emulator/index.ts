@@ -49,6 +49,7 @@ export function toolEmulator(options: ToolEmulatorOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     ...(names && { mentions: [...names] }),
     extraLlmCalls: () => (model ? [model] : []),
     async wrapTool(ctx, next) {

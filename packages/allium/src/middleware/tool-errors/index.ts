@@ -65,6 +65,8 @@ export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    // A function of yours may look at anything.
+    looksBack: options?.format ? undefined : 0,
     traits: ['settles'],
     async wrapTool(ctx, next) {
       let result: ToolResult;

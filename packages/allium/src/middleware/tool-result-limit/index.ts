@@ -74,6 +74,7 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     tools: [read],
     // After the guards: what they removed is not there any more, and nothing of it is stored.
     async afterToolCall(ctx): Promise<ToolResultPatch | undefined> {

@@ -73,6 +73,7 @@ export function toolSelector(options: ToolSelectorOptions): Middleware {
   return defineMiddleware({
     name,
     madeWith,
+    looksBack: 0,
     state: [cell],
     extraLlmCalls: () => [model],
     // A message in the middle of a run may need other tools.

@@ -89,6 +89,15 @@ export class SessionFile {
 
   /** Begins reading a long file at its newest snapshot, if it has one. */
   #begin(fd: number, end: number): void {
+    for (const { state, start } of this.#snapshots(fd, end)) {
+      this.state = state;
+      this.#size = start;
+      return;
+    }
+  }
+
+  /** The places of snapshots before `end`, newest first, with the result of reading the file up to there. */
+  *#snapshots(fd: number, end: number): Generator<{ readonly state: JournalState; readonly start: number }> {
     const item = (start: number, stop: number): Buffer => this.#bytes(fd, start, stop);
     for (let to = end; to > 0; ) {
       const from = Math.max(0, to - LONG);
@@ -97,15 +106,17 @@ export class SessionFile {
       if (at < 0) to = from === 0 ? 0 : from + SNAPSHOT_BEGINS.length;
       else {
         const start = from + at + 1;
-        const state = JournalState.upTo(this.#bytes(fd, start, end), start, this.path, item);
-        if (state) {
-          this.state = state;
-          this.#size = start;
-          return;
-        }
+        const state = JournalState.upTo(this.#lineAt(fd, start, end), start, this.path, item);
+        if (state) yield { state, start };
         to = start;
       }
     }
+  }
+
+  /** At least the line that begins here, if it is complete. */
+  #lineAt(fd: number, start: number, end: number): Buffer {
+    const beginning = this.#bytes(fd, start, Math.min(end, start + LONG));
+    return beginning.includes('\n') ? beginning : this.#bytes(fd, start, end);
   }
 
   get awake(): boolean {
@@ -119,8 +130,9 @@ export class SessionFile {
 
   /** The entries with `seq >= fromSeq`. */
   entries(fromSeq: number): Entry[] {
-    const tail = this.#tail();
-    if (tail && fromSeq > tail.state.head) return entriesOf(tail.bytes, fromSeq, this.path, tail.state);
+    if (this.#size > LONG && fromSeq > 1)
+      for (const { state, start } of this.#snapshots(this.#fd!, this.#size))
+        if (fromSeq > state.head) return entriesOf(this.bytes(start), fromSeq, this.path, state);
     return entriesOf(this.bytes(), fromSeq, this.path);
   }
 
