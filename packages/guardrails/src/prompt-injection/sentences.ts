@@ -31,12 +31,15 @@ export const conceptIndex = Object.fromEntries(CONCEPTS.map((name, i) => [name, 
   Concept,
   number
 >;
-const { tag, role, border, unseen, url, called, ai, agent } = conceptIndex;
+const { tag, role, border, unseen, url, called, ai, agent, said } = conceptIndex;
 
 /** Longer sentences are cut: what belongs together stands closer. */
 const LONGEST = 60;
 /** A quotation that does not end within so many characters is none. */
 const QUOTATION = 600;
+
+/** A field begins at most this far into its line. */
+const INDENT = 40;
 
 export class Reader {
   private readonly words = new Words();
@@ -98,6 +101,11 @@ class Reading {
       return this.url(start);
     let end = start + 1;
     if (words.at(text, start, false)) {
+      // `said: …` on a line of its own is a field. Its name says nothing about its value, as in JSON.
+      if (words.concept === said && this.beginsLine(start) && text.charCodeAt(words.end) === 58) {
+        this.close(words.end + 1, false);
+        return words.end + 1;
+      }
       this.push(
         words.concept,
         this.opens,
@@ -121,6 +129,11 @@ class Reading {
     }
     if (++this.word >= LONGEST) this.close(end, false);
     return end;
+  }
+
+  /** Nothing but spaces and the signs of lists and quotations stands before it. */
+  private beginsLine(place: number): boolean {
+    return place - this.lineStart <= INDENT && !/[^\s>*-]/.test(this.text.slice(this.lineStart, place));
   }
 
   /** `Assistant, …` and `Note to AI agents: …` speak to whoever they name. */
@@ -305,7 +318,7 @@ class Reading {
     const next = text.charCodeAt(place + 1);
     this.opens = true;
     if (this.quote === 0) {
-      if (code === 34) {
+      if (code !== 96) {
         const value = this.member(place);
         if (value !== -1) return value;
       }

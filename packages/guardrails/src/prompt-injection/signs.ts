@@ -12,8 +12,12 @@ export const TAG =
 export const BORDER =
   /(?:#{2,}|={3,}|-{3,}|\*{3,}|~{3,}|_{3,}|>{3,}|<{3,}|\/{3,}) {0,2}\[? ?(?:end|begin|start|stop|new|system|admin|override|important|instruct\w*|actual|real|user|assistant|prompt|task|ignore|response|document|context)\b/y;
 
-/** The name of a member in JSON up to its value, where that is text. Longer names may be sentences themselves. */
-export const MEMBER = /"[\w.$@]{1,40}(?:[ -]\w{1,20})?" ?: ?\\?"?/y;
+/**
+ * The name of a member in JSON, also in JSON inside of a text, or in a dictionary of Python, up to its value, where that is
+ * text. Longer names may be sentences themselves.
+ */
+export const MEMBER =
+  /"[\w.$@]{1,40}(?:[ -]\w{1,20})?\\{0,3}" ?: ?\\{0,3}"?|(?<=[{,] ?)'[\w.$@]{1,40}(?:[ -]\w{1,20})?' ?: ?(?:'|(?="))/y;
 
 /** Its value in a tag: some words. */
 export const ATTRIBUTE =
