@@ -94,7 +94,7 @@ function measureAll() {
   const results = rows.map(({ mistakes, ...rest }) => rest);
   writeFileSync(
     new URL('results.json', import.meta.url),
-    `${JSON.stringify({ seed, injectionSeed: INJECTION_SEEDS.report, results }, null, 2)}\n`,
+    `${JSON.stringify({ date: new Date().toISOString().slice(0, 10), seed, injectionSeed: INJECTION_SEEDS.report, results }, null, 2)}\n`,
   );
   const page = new URL('../../../docs/guide/guardrails.md', import.meta.url);
   const text = readFileSync(page, 'utf8');

@@ -31,6 +31,14 @@ function cpu(work) {
   return best;
 }
 
+/** Processor time in microseconds, of what takes long enough to be measured once. */
+function cpuOnce(work) {
+  const started = process.cpuUsage();
+  work();
+  const { user, system } = process.cpuUsage(started);
+  return user + system;
+}
+
 const guide = new URL('../../../docs/guide/', import.meta.url);
 const pages = readdirSync(guide).filter((name) => name.endsWith('.md'));
 const prose = pages
@@ -121,6 +129,14 @@ for (const piece of [
   );
   console.log(
     `500 kB of ${JSON.stringify(piece)} for prompt injection: ${(long / short).toFixed(1)} × the time of 50 kB`,
+  );
+}
+for (const line of ['Please look at the order 4711 of the customer again. ', 'A1b2C3d4E5f6G7h8']) {
+  const [tenth, whole] = [1_000_000, 10_000_000].map((length) =>
+    cpuOnce(() => injection(line.repeat(length / line.length))),
+  );
+  console.log(
+    `10 MB of ${JSON.stringify(line)} in one line for prompt injection: ${(whole / 1e6).toFixed(2)} s, ${(whole / tenth).toFixed(1)} × the time of 1 MB`,
   );
 }
 const evil = linearPattern('pattern', /^(a+)+$/);

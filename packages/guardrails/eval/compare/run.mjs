@@ -33,7 +33,9 @@ export async function compare(seed, injectionSeed, { write }) {
   for (const [name, reason] of LEFT_OUT) console.log(`left out: ${name}: ${reason}`);
   if (!write) return;
   const leftOut = LEFT_OUT.map(([name, reason]) => ({ name, reason }));
+  const date = new Date().toISOString().slice(0, 10);
   const whole = {
+    date,
     seed,
     injectionSeed,
     node: process.versions.node,
@@ -48,7 +50,7 @@ export async function compare(seed, injectionSeed, { write }) {
     page,
     text.replace(
       /(<!-- compare -->\n)[\s\S]*?(<!-- \/compare -->)/,
-      (_, open, close) => `${open}${tables(results)}\n${close}`,
+      (_, open, close) => `${open}${tables(results, date)}\n${close}`,
     ),
   );
 }
@@ -148,7 +150,7 @@ function print({ name, version, unavailable, mbPerSecond, types }) {
     );
 }
 
-function tables(results) {
+function tables(results, date) {
   const titled = ({ name, version }) => (version ? `${name} ${version}` : name);
   const claiming = (types) =>
     results.filter((one) => one.types && types.some((type) => Object.hasOwn(one.types, type)));
@@ -169,6 +171,8 @@ function tables(results) {
     ...LEFT_OUT,
   ];
   return [
+    `All rows are of one run, on ${date}, with Node ${process.versions.node}.`,
+    '',
     'Personal data: F1, and below it precision / recall. An empty cell: it does not claim to find this.',
     '',
     `| | ${PII_CORPUS_TYPES.join(' | ')} | MB/s |`,

@@ -14,8 +14,14 @@ const SCHEME = /[a-z][a-z0-9+.-]{1,20}$/i;
 /** What ends an address in prose, Markdown and HTML. */
 const ENDS = /[\s<>"'`|^{}]/g;
 
-/** Browsers take a backslash for a slash, and skip tabs and line breaks inside. */
-const SLASHES = /(?:[/\\]|&#x2f;|&#47;|%2f){2}/iy;
+/** Browsers take a backslash for a slash; Markdown and HTML read entities. */
+const SLASH = '(?:[/\\\\]|&#0*47;?|&#x0*2f;?|&#0*92;?|&#x0*5c;?|&b?sol;|%2f)';
+const SLASHES = new RegExp(`${SLASH}{2}`, 'iy');
+/** A colon, and line breaks behind it: browsers skip them inside an attribute. */
+const COLON = /(?::|&colon;|&#0*58;?|&#x0*3a;?)[\t\r\n]{0,4}/iy;
+/** With these, browsers need no slashes. */
+const SPECIAL = /^(?:https?|wss?|ftp)$/i;
+const FEW_SLASHES = new RegExp(`${SLASH}?`, 'iy');
 
 /** `whole`: the text is one argument of a tool, which may be a bare host. */
 export function findHosts(text: string, from: number, whole: boolean): FoundHost[] {
@@ -24,18 +30,18 @@ export function findHosts(text: string, from: number, whole: boolean): FoundHost
   for (let place = searchStart(from); place < text.length; place++) {
     const code = text.charCodeAt(place);
     if (place < last) continue;
-    const start =
-      code === 58
-        ? afterScheme(text, place)
+    const begun =
+      code === 58 || code === 38
+        ? (afterScheme(text, place) ?? withoutScheme(text, place))
         : code === 47 || code === 92
           ? withoutScheme(text, place)
           : code === 119 || code === 87
             ? www(text, place)
-            : -1;
-    if (start === -1) continue;
-    const end = endOf(text, Math.max(place + 1, start));
-    const address = text.slice(start, end);
-    const host = hostOf(address);
+            : undefined;
+    if (!begun) continue;
+    const [start, rest] = begun;
+    const end = endOf(text, start, rest);
+    const host = hostOf(text.slice(start, end).replace(/[\t\r\n]/g, ''));
     if (host === undefined) continue;
     found.push({ start, end, host, kind: host === '' ? 'unreadable-url' : 'url' });
     last = end;
@@ -45,23 +51,38 @@ export function findHosts(text: string, from: number, whole: boolean): FoundHost
   return found;
 }
 
-/** `https://…`: where the scheme begins; -1 if this colon isn't part of one. */
-function afterScheme(text: string, colon: number): number {
-  SLASHES.lastIndex = colon + 1;
-  if (!SLASHES.test(text)) return -1;
-  const scheme = SCHEME.exec(text.slice(Math.max(0, colon - 21), colon))?.[0];
-  return scheme === undefined ? -1 : colon - scheme.length;
+/** Where an address begins, and where what follows its slashes does. */
+type Begun = readonly [start: number, rest: number];
+
+/** `https://…`, or `https:host`, which browsers also read; nothing if this colon isn't part of an address. */
+function afterScheme(text: string, at: number): Begun | undefined {
+  COLON.lastIndex = at;
+  if (!COLON.test(text)) return undefined;
+  const after = COLON.lastIndex;
+  const scheme = SCHEME.exec(text.slice(Math.max(0, at - 21), at))?.[0];
+  if (scheme === undefined) return undefined;
+  SLASHES.lastIndex = after;
+  const hasSlashes = SLASHES.test(text);
+  if (hasSlashes && after === at + 1) return [at - scheme.length, SLASHES.lastIndex];
+  FEW_SLASHES.lastIndex = after;
+  FEW_SLASHES.test(text);
+  const rest = hasSlashes ? SLASHES.lastIndex : FEW_SLASHES.lastIndex;
+  if (!hasSlashes && !SPECIAL.test(scheme)) return undefined;
+  return HOST_AHEAD.test(text.slice(rest, rest + 254)) ? [at - scheme.length, rest] : undefined;
 }
 
 /** `//host` in Markdown, HTML and JSON: browsers put the scheme before it. */
-function withoutScheme(text: string, slash: number): number {
-  const next = text.charCodeAt(slash + 1);
-  if (next !== 47 && next !== 92) return -1;
+function withoutScheme(text: string, slash: number): Begun | undefined {
+  SLASHES.lastIndex = slash;
+  if (!SLASHES.test(text)) return undefined;
+  const rest = SLASHES.lastIndex;
   // In prose and code `//` is a comment. It is an address only where one is expected.
   const before = text.slice(Math.max(0, slash - LOOK_BACK), slash);
-  if (OPENED.test(before)) return /[\w[]/.test(text[slash + 2] ?? '') ? slash : -1;
+  if (OPENED.test(before)) return /[\w[]/.test(text[rest] ?? '') ? [slash, rest] : undefined;
   // After a blank it may still be a comment, which hardly begins with a host.
-  return OPENED_WITH_BLANKS.test(before) && HOST_AHEAD.test(text.slice(slash + 2, slash + 256)) ? slash : -1;
+  return OPENED_WITH_BLANKS.test(before) && HOST_AHEAD.test(text.slice(rest, rest + 254))
+    ? [slash, rest]
+    : undefined;
 }
 
 /** `(` and `<` of Markdown, `=` of HTML, quotes, and `[1]:` of a Markdown reference. */
@@ -71,35 +92,48 @@ const HOST_AHEAD = /^(?:[^\s)>"'/\\]*\.[\p{L}\p{N}]|\[[0-9a-f:]|(?:0x)?\d{5})/iu
 /** Characters before `//` that are looked at: Markdown takes a line break and some blanks there. */
 const LOOK_BACK = 16;
 
-function www(text: string, at: number): number {
-  if (isWordCode(text.charCodeAt(at - 1)) || text[at - 1] === '.' || text[at - 1] === '/') return -1;
-  return /^www\./i.test(text.slice(at, at + 4)) && isWordCode(text.charCodeAt(at + 4)) ? at : -1;
+function www(text: string, at: number): Begun | undefined {
+  if (isWordCode(text.charCodeAt(at - 1)) || text[at - 1] === '.' || text[at - 1] === '/') return undefined;
+  return /^www\./i.test(text.slice(at, at + 4)) && isWordCode(text.charCodeAt(at + 4)) ? [at, at] : undefined;
 }
 
-function endOf(text: string, from: number): number {
+/** Longer attributes are no addresses. */
+const ATTRIBUTE = 2048;
+
+function endOf(text: string, start: number, from: number): number {
   ENDS.lastIndex = from;
   let end = ENDS.exec(text)?.index ?? text.length;
+  // Inside an attribute browsers skip line breaks, and read on.
+  const quote = text[start - 1];
+  if ((quote === '"' || quote === "'") && /[\t\r\n]/.test(text[end] ?? '')) {
+    const [inside] = /^[^"'<> ]*/.exec(text.slice(from, from + ATTRIBUTE))!;
+    if (text[from + inside.length] === quote) return from + inside.length;
+  }
   // Punctuation of the sentence, and a parenthesis that Markdown opened before the address.
+  let open = 0;
+  for (let at = from; at < end; at++) open += text[at] === '(' ? 1 : text[at] === ')' ? -1 : 0;
   while (end > from && /[.,;:!?*_~\])]/.test(text[end - 1]!)) {
-    const closing =
-      text[end - 1] === ')' && count(text.slice(from, end), '(') >= count(text.slice(from, end), ')');
-    if (closing) break;
+    if (text[end - 1] === ')') {
+      if (open >= 0) break;
+      open++;
+    }
     end--;
   }
   return end;
 }
 
-function count(text: string, sign: string): number {
-  return text.split(sign).length - 1;
-}
-
 /** Schemes that lead to no other machine. */
 const LOCAL = /^(?:file|data|blob|about|urn|tel|sms|mailto|javascript):/i;
+
+/** A slash, or a colon, by another name. */
+const ENTITY = /(&#0*47;?|&#x0*2f;?|&#0*92;?|&#x0*5c;?|&b?sol;|%2f)|&colon;|&#0*58;?|&#x0*3a;?/gi;
 
 /** The host of an address; '' if it cannot be read, undefined if it has none. */
 function hostOf(address: string): string | undefined {
   if (LOCAL.test(address)) return undefined;
-  const plain = address.replace(/&#x2f;|&#47;|%2f/gi, '/').replace(/&amp;/gi, '&');
+  const plain = address
+    .replace(ENTITY, (_, slash) => (slash === undefined ? ':' : '/'))
+    .replace(/&amp;/gi, '&');
   const [, scheme, rest = ''] = /^(?:([a-z][a-z0-9+.-]*):)?[/\\]*(.*)$/is.exec(plain) ?? [];
   if (rest === '') return undefined;
   try {

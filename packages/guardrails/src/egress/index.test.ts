@@ -44,6 +44,15 @@ describe('hosts', () => {
     ['http://0177.0.0.1/', '127.0.0.1'],
     ['http://[::ffff:7f00:1]/', '[::ffff:7f00:1]'],
     ['https://evil.example./x', 'evil.example'],
+    // Browsers need no slashes after these schemes, and Markdown and HTML read entities.
+    ['![x](http:evil.example/p.png)', 'evil.example'],
+    ['<a href=https:/evil.example/x>', 'evil.example'],
+    ['![x](https&#58;//evil.example/p.png)', 'evil.example'],
+    ['![x](https&colon;&sol;&sol;evil.example/p.png)', 'evil.example'],
+    ['![x](https&#x3A;&#x2F;&#0047;evil.example/p.png)', 'evil.example'],
+    ['![x](&#47;&#x2f;evil.example/p.png)', 'evil.example'],
+    ['<img src="http:\n//evil.example/p.png">', 'evil.example'],
+    ['<img src="https://example.org\n.evil.example/p.png">', 'example.org.evil.example'],
   ])('%s', (given, host) => {
     expect(hosts(`See ${given} now.`)).toEqual([host]);
   });
@@ -57,10 +66,24 @@ describe('hosts', () => {
       expect(hosts(other, true), other).toEqual([]);
   });
 
+  it.each([')', '.', '(', '&#47;', 'http:', '&#58;', '"http:\n', '://a'])(
+    'takes time proportional to a text of %j',
+    (piece) => {
+      const took = (size: number) => {
+        const given = `https://evil.example/${piece.repeat(size / piece.length)}`;
+        const start = process.cpuUsage().user;
+        hosts(given);
+        return process.cpuUsage().user - start;
+      };
+      took(20_000);
+      expect(took(400_000)).toBeLessThan(100 * Math.max(took(20_000), 2000));
+    },
+  );
+
   it('leaves alone what is no address', () => {
     expect(
       hosts(
-        'a // comment, f( //todo later), x = //why, list[0]: //first one, C:\\x, 12:30, std::x, e.g. this, mailto:a@x.org, data:text/plain,hi',
+        'http: the protocol, http:later, case https:\n// then, a & b, &#47; is a slash, a // comment, f( //todo later), x = //why, list[0]: //first one, C:\\x, 12:30, std::x, e.g. this, mailto:a@x.org, data:text/plain,hi',
       ),
     ).toEqual([]);
   });

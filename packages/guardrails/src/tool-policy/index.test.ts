@@ -74,6 +74,35 @@ describe('tool-policy', () => {
     );
   });
 
+  it('allows only if every text at the path fits', async () => {
+    const options: ToolPolicyOptions = {
+      rules: [{ effect: 'allow', tools: 'read_file', args: { path: '^/safe/' } }],
+    };
+    expect(await called('read_file', { path: ['/safe/a', '/safe/b'] }, options)).toBe('ran read_file');
+    const bad = [
+      { path: ['/safe/a', '/etc/passwd'] },
+      { path: { '/etc/passwd': '/safe/a' } },
+      { path: [] },
+      { path: null },
+      {},
+    ];
+    for (const args of bad) expect(await called('read_file', args, options)).toContain('No rule');
+    const every: ToolPolicyOptions = { rules: [{ effect: 'allow', args: { '*': '^/safe/' } }] };
+    expect(await called('read_file', { a: '/safe/a', b: ['/safe/b'] }, every)).toBe('ran read_file');
+    expect(await called('read_file', { a: '/safe/a', b: '/etc' }, every)).toContain('No rule');
+  });
+
+  it('finds arguments with dots in their names, and nothing that an object inherits', async () => {
+    const rules: ToolPolicyOptions['rules'] = [{ effect: 'deny', args: { 'a.b.c': 'sudo' } }];
+    for (const args of [{ 'a.b.c': 'sudo' }, { a: { 'b.c': 'sudo' } }, { 'a.b': [{ c: 'sudo' }] }])
+      expect(await called('shell', args, { rules })).toContain('(rule 1)');
+    const inherited: ToolPolicyOptions['rules'] = [
+      { effect: 'deny', args: { 'constructor.name': 'Object' } },
+      { effect: 'deny', args: { 'a.length': '1' } },
+    ];
+    expect(await called('shell', { a: ['x'] }, { rules: inherited })).toBe('ran shell');
+  });
+
   it('knows roles and tenants', async () => {
     const rules: ToolPolicyOptions['rules'] = [
       { effect: 'allow', tools: 'shell', roles: 'admin' },

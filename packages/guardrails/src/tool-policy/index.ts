@@ -19,7 +19,8 @@ const RULE = {
   tools: texts,
   /**
    * Patterns by the path of an argument, such as `path` or `filter.name`; `*` is any text in them. All of them must
-   * match.
+   * match. Where there are several texts at a path, one that matches is enough to deny or ask, and all have to match to
+   * allow.
    */
   args: kinds.recordOf(pattern) as Kind<Readonly<Record<string, RegExp | string>>>,
   /** Tenants it is for. @default every tenant */
@@ -135,15 +136,18 @@ function compiled(
         return false;
       if (roles !== undefined && !listed(rolesOf(ctx) ?? []).some((role) => listed(roles).includes(role)))
         return false;
-      return patterns.every(([path, search]) =>
-        textsAt(given, path).some((text) => {
+      return patterns.every(([path, search]) => {
+        const matches = (text: string) => {
           let found = false;
           search(text, () => {
             found = true;
           });
           return found;
-        }),
-      );
+        };
+        const texts = textsAt(given, path, effect);
+        // One bad text is enough to refuse, and one good text is not enough to allow.
+        return effect === 'allow' ? texts.length > 0 && texts.every(matches) : texts.some(matches);
+      });
     },
   };
 }
@@ -166,20 +170,22 @@ function wildcard(pattern: string): (name: string) => boolean {
   };
 }
 
-/** The texts of an argument; those of all arguments, including keys, for `*`. Other values are written as JSON. */
-function textsAt(args: unknown, path: string): readonly string[] {
-  if (path === '*') return allTexts(args);
-  let value: unknown = args;
-  for (const key of path.split('.')) {
-    if (Array.isArray(value) && !/^\d+$/.test(key))
-      return value.flatMap((item) => textsAt(item, path.slice(path.indexOf(key))));
-    value = isRecord(value) || Array.isArray(value) ? (value as Record<string, unknown>)[key] : undefined;
+/**
+ * The texts of an argument, also of one with dots in its name; those of all arguments, including their names unless a rule
+ * allows them, for `*`. Other values are written as JSON.
+ */
+function textsAt(args: unknown, path: string, effect: ToolRule['effect']): readonly string[] {
+  if (path === '*')
+    return effect === 'allow' && isRecord(args) ? Object.values(args).flatMap(allTexts) : allTexts(args);
+  if (Array.isArray(args) && !/^\d+(?:\.|$)/.test(path))
+    return args.flatMap((item) => textsAt(item, path, effect));
+  if (!isRecord(args) && !Array.isArray(args)) return [];
+  const found: string[] = [];
+  for (const [key, value] of Object.entries(args)) {
+    if (key === path) found.push(...allTexts(value));
+    else if (path.startsWith(`${key}.`)) found.push(...textsAt(value, path.slice(key.length + 1), effect));
   }
-  return value === undefined
-    ? []
-    : typeof value === 'object' && value !== null
-      ? allTexts(value)
-      : [String(value)];
+  return found;
 }
 
 function listed(value: string | readonly string[]): readonly string[] {
