@@ -7,13 +7,20 @@ import { contentFilter, pii, secrets } from '../dist/index.js';
 import { DEFAULT_TYPES, piiDetector } from '../dist/pii/detect.js';
 import { injectionDetector } from '../dist/prompt-injection/detect.js';
 import { linearPattern, wordPattern } from '../dist/scan/patterns.js';
+import { inPlainText } from '../dist/scan/plain.js';
 import { secretDetector } from '../dist/secrets/detect.js';
 
 const keywords = ['project falcon', 'internal only', 'do not share', 'confidential'];
+const search = wordPattern(keywords);
+function wordsIn(text) {
+  const found = [];
+  search(text, (start, end) => found.push({ start, end, kind: 'keyword' }));
+  return found;
+}
 const detectors = {
   pii: piiDetector({ types: DEFAULT_TYPES }),
   secrets: secretDetector({ entropy: true }),
-  'content filter': (text) => wordPattern(keywords)(text, () => {}),
+  'content filter': inPlainText(wordsIn),
 };
 const all = (text) => {
   for (const detect of Object.values(detectors)) detect(text, 0);

@@ -30,6 +30,20 @@ describe('content-filter', () => {
     expect(left).toBe('[removed] runs [removed]. Acmeology.');
   });
 
+  it.each([
+    ['zero-width', 'pro\u200bject fal\u200dcon'],
+    ['zero-width, everywhere', [...'project falcon'].join('\u200b')],
+    ['full-width', 'ｐｒｏｊｅｃｔ ｆａｌｃｏｎ'],
+    ['percent', 'project%20falcon'],
+    ['entities', 'project f&#97;lcon'],
+  ])('sees through disguises, in pieces of any size: %s', async (_, written) => {
+    for (let size = 1; size <= 8; size++) {
+      const pieces = `It is ${written}, ok.`.match(new RegExp(`.{1,${size}}`, 'gsu'))!;
+      expect((await answered(pieces, { keywords: ['project falcon'] })).text).toBe('It is [removed], ok.');
+      expect((await answered(pieces, { patterns: [/project\s+falcon/] })).text).toBe('It is [removed], ok.');
+    }
+  });
+
   it('cuts patterns', async () => {
     expect((await answered(['See ACM', 'E-12', '34.'], { patterns: [/acme-\d+/i] })).text).toBe(
       'See [removed].',

@@ -4,6 +4,7 @@ import { checkFields, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { linearPattern, type Search, wordPattern } from '../scan/patterns.js';
+import { inPlainText } from '../scan/plain.js';
 
 export const OPTIONS = {
   ...SEARCH_FIELDS,
@@ -27,7 +28,7 @@ export type ContentFilterOptions = OptionsOf<typeof OPTIONS>;
 const PATTERN_WINDOW = 128;
 
 /**
- * Cuts, refuses or reports words and patterns, streamed or not.
+ * Cuts, refuses or reports words and patterns, streamed or not, also with invisible, full-width or encoded characters.
  *
  * @example
  * new Agent({ model, middleware: [contentFilter({ keywords: ['project falcon'], action: 'block' })] });
@@ -41,17 +42,19 @@ export function contentFilter(options: ContentFilterOptions = {}): Middleware {
   ]);
   if (keywords.length > 0) searches.unshift(['keyword', wordPattern(keywords)]);
   const longest = Math.max(1, ...keywords.map((word) => word.length + 8 * (word.split(/\s+/).length - 1)));
-  const window =
-    options.window ?? (patterns.length > 0 ? Math.max(PATTERN_WINDOW, longest + 2) : longest + 2);
+  // Three characters for each, as with percent signs.
+  const disguised = 3 * longest + 2;
+  const window = options.window ?? (patterns.length > 0 ? Math.max(PATTERN_WINDOW, disguised) : disguised);
+  const detect = inPlainText((text) => {
+    const found: Finding[] = [];
+    for (const [kind, search] of searches) search(text, (start, end) => found.push({ start, end, kind }));
+    return found;
+  });
   return searchGuard(options, {
     kind: 'content-filter',
     hold: window,
     // From the beginning, whatever is decided: where a match of a user's pattern begins depends on the one before it.
-    detect(text) {
-      const found: Finding[] = [];
-      for (const [kind, search] of searches) search(text, (start, end) => found.push({ start, end, kind }));
-      return found;
-    },
+    detect: (text) => detect(text, 0),
     replace: () => replacement,
   });
 }

@@ -17,6 +17,8 @@ describe('topics', () => {
       'The topic politics is not allowed.',
     );
     expect((await asked('Where is my parcel?', { deny })).text).toBe('Fine.');
+    for (const disguised of ['el\u200bection', 'ｅｌｅｃｔｉｏｎ', '%65lection'])
+      expect((await asked(`The ${disguised}?`, { deny })).stop?.reason, disguised).toBe('guardrail');
   });
 
   it('allows by words', async () => {

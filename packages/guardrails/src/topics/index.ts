@@ -4,6 +4,7 @@ import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'al
 import { JUDGE_FIELDS, judged, PARALLEL_FIELD } from '../asking/judge.js';
 import { COMMON_FIELDS, guardrailOf } from '../scan/guard.js';
 import { wordPattern } from '../scan/patterns.js';
+import { readPlain } from '../scan/plain.js';
 import { textsOf } from '../scan/texts.js';
 
 /** Names of topics; or words by topic, which need no model. */
@@ -98,9 +99,11 @@ function wordsOf(option: string, topics: Topics | undefined): [string, (text: st
       name,
       (text) => {
         let found = false;
-        search(text, () => {
-          found = true;
-        });
+        // Also as it reads without invisible, full-width and encoded characters.
+        for (const read of [text, readPlain(text).text])
+          search(read, () => {
+            found = true;
+          });
         return found;
       },
     ];
