@@ -204,7 +204,7 @@ export const PEERS = [
         'SPANISH_DNI',
         'TAX_ID',
       ],
-      url: ['URL_WITH_AUTH', 'DATABASE_CONNECTION'],
+      'url-credentials': ['URL_WITH_AUTH', 'DATABASE_CONNECTION'],
       secrets: [
         'AWS_ACCESS_KEY',
         'AWS_SECRET_KEY',
@@ -249,7 +249,7 @@ export const PEERS = [
     setup: 'lintSource with @secretlint/secretlint-rule-preset-recommend',
     claims: {
       secrets: ANY,
-      url: [
+      'url-credentials': [
         '@secretlint/secretlint-rule-basicauth',
         '@secretlint/secretlint-rule-database-connection-string',
       ],
@@ -344,7 +344,7 @@ export const LEFT_OUT = [
     'after the import the process ends: it starts a worker from a path of the machine that built it; 1.11.1 is measured instead',
   ],
   [
-    'addresses (`url`) of langchain, @openai/guardrails, @mastra/core and redact-pii',
+    'addresses (`url-credentials`) of langchain, @openai/guardrails, @mastra/core and redact-pii',
     'report every address; the corpus is of passwords in addresses',
   ],
 ];
