@@ -2,7 +2,7 @@
 // type of the corpora; a type that it does not claim to find is left out. `load` resolves to a function from a text to the
 // names of what was found in it.
 
-import { PII_TYPES, piiDetector } from '../../dist/pii/detect.js';
+import { DEFAULT_TYPES, piiDetector } from '../../dist/pii/detect.js';
 import { injectionDetector } from '../../dist/prompt-injection/detect.js';
 import { secretDetector } from '../../dist/secrets/detect.js';
 
@@ -29,9 +29,9 @@ export const PEERS = [
   {
     name: '@allium/guardrails `pii`',
     setup: 'pii()',
-    claims: Object.fromEntries(PII_TYPES.map((type) => [type, [type]])),
+    claims: Object.fromEntries(DEFAULT_TYPES.map((type) => [type, [type]])),
     async load() {
-      const detect = piiDetector({ types: PII_TYPES });
+      const detect = piiDetector({ types: DEFAULT_TYPES });
       return (text) => detect(text, 0).map(({ kind }) => kind);
     },
   },
