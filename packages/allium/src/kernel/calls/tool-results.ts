@@ -135,21 +135,25 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   const entry = { v: ENTRY_VERSION, at: 0, type: 'tool_finished' as const, runId, message };
   const told =
     terminate || stop ? { ...entry, ...(terminate && { terminate }), ...(stop && { stop }) } : entry;
-  const failed = (error: unknown): never => {
-    // The execution has ended all the same, but nobody is shown what isn't written.
-    const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
-    reportEnd(call, Object.freeze({ ...message, content, details: undefined, isError: true }));
-    throw error;
-  };
   let wait: Awaitable<void>;
   try {
     // If nobody waits for it, the last result is written together with the model's answer to it.
     wait = run.append([told], last && !run.events.waitsForWrites ? 'appendLate' : 'append');
   } catch (error) {
-    return failed(error);
+    return notRecorded(call, message, error);
   }
-  if (wait) return wait.then(() => reportEnd(call, message), failed);
-  reportEnd(call, message);
+  if (!wait) return reportEnd(call, message);
+  return wait.then(
+    () => reportEnd(call, message),
+    (error) => notRecorded(call, message, error),
+  );
+}
+
+/** The execution has ended all the same, but nobody is shown what isn't written. */
+function notRecorded(call: Call, message: ToolMessage, error: unknown): never {
+  const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
+  reportEnd(call, Object.freeze({ ...message, content, details: undefined, isError: true }));
+  throw error;
 }
 
 function reportEnd(call: Call, message: ToolMessage): void {

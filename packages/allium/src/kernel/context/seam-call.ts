@@ -1,23 +1,27 @@
 /** The state that all forks of one model or tool call share: counters, latch, and work in progress. */
 
 import { type Attribution, attribution, type Raised } from '../lib/errors.js';
-import type { Scope } from '../lib/scope.js';
+import { Scope } from '../lib/scope.js';
 import type { ModelResponse } from '../messages/messages.js';
 import type { Context, ModelContext } from '../protocol/contexts.js';
 import { controlKind } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { RequestParts, RunPort } from './run-port.js';
 
-/** Control signals are latched here, so they count even if a layer swallows them. */
-export class SeamCall {
+/**
+ * It is the scope of everything that happens in the call. Control signals are latched here, so they count even if a layer
+ * swallows them. Fields are set in constructors, because field initialisers of a subclass are slow.
+ */
+export class SeamCall extends Scope {
+  declare readonly run: RunPort;
   /** Calls of the model or tool itself. */
-  attempts = 0;
+  declare attempts: number;
   /** How many tools and models of the call are running. */
-  private running = 0;
+  declare private running: number;
   /** The last one returned a result, which the layers around it are now processing. */
-  private hasResult = false;
+  declare private hasResult: boolean;
   /** A response or result that the kernel made and deeply froze. */
-  frozen: unknown = undefined;
+  declare frozen: unknown;
   /** Repeated inward calls of layers. */
   declare repeats: number;
   declare latched: unknown;
@@ -37,11 +41,14 @@ export class SeamCall {
   /** For model calls: longer time limits that a layer allows. */
   declare time: Partial<ModelTime> | undefined;
 
-  constructor(
-    readonly run: RunPort,
-    /** Encloses everything that happens in the call. */
-    readonly scope: Scope,
-  ) {}
+  constructor(run: RunPort, parent: Scope) {
+    super(parent);
+    this.run = run;
+    this.attempts = 0;
+    this.running = 0;
+    this.hasResult = false;
+    this.frozen = undefined;
+  }
 
   get runId(): string {
     return this.run.runId;
@@ -58,7 +65,7 @@ export class SeamCall {
     // Usually it is the only one.
     if (inside.at(-1) === this) inside.pop();
     else if (inside.includes(this)) inside.splice(inside.indexOf(this), 1);
-    this.scope.close();
+    this.close();
   }
 
   /** Notes who threw a value that isn't an object. If a model passes it on, it still belongs to the transform that threw it. */
@@ -107,7 +114,7 @@ export class SeamCall {
   /** The run is ending. Waits for a first or another try are cut short; what is running may finish. */
   halt(signal: unknown): void {
     this.halted ??= signal;
-    if (this.isIdle) this.scope.abort(this.halted);
+    if (this.isIdle) this.abort(this.halted);
   }
 
   /** A tool or model of the call starts. `workEnded` must follow. */
@@ -144,7 +151,7 @@ export interface Showing {
   ): { end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> } | undefined;
 }
 
-/** The same for a model call. Fields are set in the constructor, because field initialisers of a subclass are slow. */
+/** The same for a model call. */
 export class ModelSeam extends SeamCall {
   /** Where it streams to; undefined for calls nobody watches. */
   declare readonly live: Showing | undefined;
@@ -165,8 +172,8 @@ export class ModelSeam extends SeamCall {
   /** The most tokens the last attempt was allowed to write. */
   declare outputLimit: number | undefined;
 
-  constructor(run: RunPort, scope: Scope, live: Showing | undefined, length: number) {
-    super(run, scope);
+  constructor(run: RunPort, parent: Scope, live: Showing | undefined, length: number) {
+    super(run, parent);
     this.live = live;
     this.length = length;
     this.outputLimit = undefined;

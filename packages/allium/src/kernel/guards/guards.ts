@@ -146,9 +146,7 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._position = planned.position;
   const { _call: call, _run: run } = ctx;
   made._call =
-    call instanceof ModelSeam
-      ? new ModelSeam(run, call.scope, call.live, call.length)
-      : new SeamCall(run, call.scope);
+    call instanceof ModelSeam ? new ModelSeam(run, call, call.live, call.length) : new SeamCall(run, call);
   made._call.guarded = false;
   made._call.converted = ctx._call.converted;
   return made as unknown as Context;

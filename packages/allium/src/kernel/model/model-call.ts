@@ -23,8 +23,7 @@ import { isCrowded, type Reservation } from './budget.js';
 import { charsIn, estimated, estimateInputTokens, estimateMissing, summed } from './estimates.js';
 import { changesRequest, requestMessages, requestOf, type Sent } from './model-request.js';
 import type { Calling } from './model-run.js';
-import { type PartTaker, StreamReader } from './model-stream.js';
-import { modelTime } from './stalls.js';
+import { StreamReader } from './model-stream.js';
 
 /** Calls the model of the context, as soon as the budget has room for it. */
 export function callModel(ctx: Calling): Promise<ModelResponse> {
@@ -56,27 +55,38 @@ async function askFirst(ctx: Calling): Promise<ModelResponse> {
   return new ModelCall(ctx, messages, price, reservation, hold).read();
 }
 
-/** One attempt. */
-class ModelCall implements PartTaker {
-  private readonly raw: ResponseAssembler;
-  private readonly attempts: number;
-  private stages: Stages | undefined = undefined;
+/** One attempt. Fields are set in the constructor, because field initialisers of a subclass are slow. */
+class ModelCall extends StreamReader {
+  declare private readonly raw: ResponseAssembler;
+  declare private readonly attempts: number;
+  declare private stages: Stages | undefined;
   /** Takes the parts if layers transform the stream. */
-  private transform: ((part: ModelPart) => void) | undefined = undefined;
-  private live: LiveStream | undefined = undefined;
-  private ended: Ending<ModelResponse> | undefined = undefined;
+  declare private transform: ((part: ModelPart) => void) | undefined;
+  declare private live: LiveStream | undefined;
+  declare private ended: Ending<ModelResponse> | undefined;
   /** It has begun in the live message. */
-  private begun = false;
+  declare private begun: boolean;
+  declare private readonly messages: Sent;
+  declare private readonly price: Price | undefined;
+  declare private readonly reservation: Reservation | undefined;
+  declare private readonly hold: Hold | undefined;
 
   constructor(
-    private readonly ctx: Calling,
-    private readonly messages: Sent,
-    private readonly price: Price | undefined,
-    private readonly reservation: Reservation | undefined,
-    private readonly hold: Hold | undefined,
+    ctx: Calling,
+    messages: Sent,
+    price: Price | undefined,
+    reservation: Reservation | undefined,
+    hold: Hold | undefined,
   ) {
+    super(ctx);
+    this.raw = new ResponseAssembler(modelName(this.model), ctx._run.limits);
     this.attempts = ++ctx._call.attempts;
-    this.raw = new ResponseAssembler(modelName(ctx.model), ctx._run.limits);
+    this.stages = this.transform = this.live = this.ended = undefined;
+    this.begun = false;
+    this.messages = messages;
+    this.price = price;
+    this.reservation = reservation;
+    this.hold = hold;
     ctx._call.workBegins();
   }
 
@@ -92,15 +102,14 @@ class ModelCall implements PartTaker {
       this.live = call.live?.begin(ctx, this.stages?.last ?? raw);
       this.begun = true;
       this.transform = this.stages?.taker(this.live);
-      const time = modelTime(run.limits, call.time);
-      return new StreamReader(run, ctx.model, ctx._scope, this, call.live !== undefined, time).read(request);
+      return this.readStream(request);
     } catch (error) {
       this.failed(error);
       throw error;
     }
   }
 
-  take(part: ModelPart): boolean {
+  protected take(part: ModelPart): boolean {
     const { transform, live } = this;
     if (transform !== undefined) {
       transform(part);
@@ -111,7 +120,7 @@ class ModelCall implements PartTaker {
     return block < 0;
   }
 
-  complete(): ModelResponse {
+  protected complete(): ModelResponse {
     const { raw, stages, ctx } = this;
     const response = raw.response();
     if (ctx._run.plan.looksAtResponses) ctx._call.frozen = freezeMessage(response);
@@ -129,7 +138,7 @@ class ModelCall implements PartTaker {
     return response;
   }
 
-  failed(error: unknown): void {
+  protected failed(error: unknown): void {
     const { ctx, raw, stages, live } = this;
     try {
       if (!isControl(error)) {

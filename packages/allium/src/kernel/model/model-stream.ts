@@ -1,13 +1,12 @@
 /** Reads the stream of a model, whatever the model does. */
 
-import type { ModelTime } from '../context/seam-call.js';
 import { type Clock, monotonic, soon, systemClock } from '../lib/clock.js';
 import { AlliumError, isThenable, shown } from '../lib/errors.js';
-import { type Listener, type Scope, SignalCarrier } from '../lib/scope.js';
+import { type Listener, SignalCarrier } from '../lib/scope.js';
 import type { ModelResponse } from '../messages/messages.js';
 import { type Model, type ModelPart, type ModelRequest, modelName } from '../messages/model.js';
-import type { ModelRun } from './model-run.js';
-import { StreamWatch } from './stalls.js';
+import type { Calling } from './model-run.js';
+import { dontLook, lookSoon, modelTime, StreamWatch, type Watched } from './stalls.js';
 
 type Step = IteratorResult<ModelPart>;
 
@@ -37,54 +36,47 @@ export class Breather {
   }
 }
 
-/** Puts the answer together. */
-export interface PartTaker {
-  /** True: the answer is complete with this part. */
-  take(part: ModelPart): boolean;
-  /** The answer, once the stream has ended. Throws if there is none. */
-  complete(): ModelResponse;
-  failed(error: unknown): void;
-}
-
 /**
  * Reads a stream to its end, part by part, never faster than the consumer. An abort ends it even if the model ignores
  * its signal. Callbacks instead of an async function: this runs for every part of every stream.
  */
-export class StreamReader implements Listener {
+export abstract class StreamReader implements Listener, Watched {
   at = undefined;
   before = undefined;
   after = undefined;
+  place = -1;
+  received = 0;
   private open = false;
   /** `finish` has come: the stream only has to end. */
   private finished = false;
-  private parts = 0;
   private watching: StreamWatch | undefined = undefined;
   private iterator: ModelIterator | undefined = undefined;
+  private carrier: SignalCarrier | undefined = undefined;
   private cancelGrace: (() => void) | undefined = undefined;
   private resolve: (response: ModelResponse) => void = ignore;
   private reject: (error: unknown) => void = ignore;
-  private readonly carrier: SignalCarrier;
   private readonly onStep = (step: Step): void => {
     if (this.open && !this.took(step)) this.pull();
   };
   private readonly onError = (error: unknown): void => this.fail(error);
+  readonly model: Model;
 
-  constructor(
-    private readonly run: ModelRun,
-    readonly model: Model,
-    private readonly scope: Scope,
-    private readonly taker: PartTaker,
-    /** Somebody may watch the stream. */
-    private readonly isShown: boolean,
-    private readonly time: ModelTime,
-  ) {
-    this.carrier = new SignalCarrier(scope);
+  constructor(protected readonly ctx: Calling) {
+    this.model = ctx.model;
   }
 
+  /** Takes a part. True: the answer is complete with it. */
+  protected abstract take(part: ModelPart): boolean;
+  /** The answer, once the stream has ended. Throws if there is none. */
+  protected abstract complete(): ModelResponse;
+  protected abstract failed(error: unknown): void;
+
   /** Settles when the stream has ended, or the answer is complete and the stream goes on for too long. */
-  read(request: ModelRequest): Promise<ModelResponse> {
-    const { scope, model } = this;
+  protected readStream(request: ModelRequest): Promise<ModelResponse> {
+    const { model } = this;
+    const { _scope: scope } = this.ctx;
     if (scope.aborted) throw scope.reason;
+    this.carrier = new SignalCarrier(scope);
     this.iterator = iteratorOf(model.stream(request, this.carrier), model);
     this.open = true;
     const answer = new Promise<ModelResponse>((resolve, reject) => {
@@ -93,26 +85,32 @@ export class StreamReader implements Listener {
     });
     scope.listen(this);
     this.pull();
-    if (this.open) this.watch();
+    if (this.open) lookSoon(this);
     return answer;
   }
 
-  private watch(): StreamWatch {
-    this.watching ??= new StreamWatch(this, this.time);
-    return this.watching;
+  /** The process waits, so a stream that doesn't go on needs a timer. One whose answer is complete is let go. */
+  look(): void {
+    if (!this.open) return;
+    const { clock, agent, limits } = this.ctx._run;
+    if (!this.finished) {
+      this.watching ??= new StreamWatch(this, modelTime(limits, this.ctx._call.time));
+      return;
+    }
+    this.watching?.end();
+    this.cancelGrace = clock.setTimer(() => {
+      this.end();
+      void abandon(this.iterator!);
+    }, agent.teardownTimeoutMs);
   }
 
   get clock(): Clock {
-    return this.run.clock;
+    return this.ctx._run.clock;
   }
 
   /** Run time that is not the model's. */
   get pausedMs(): number {
-    return this.run.pausedMs;
-  }
-
-  get received(): number {
-    return this.parts;
+    return this.ctx._run.pausedMs;
   }
 
   /** The stream is too slow. Those who wait for it hear of that before the model does. */
@@ -120,7 +118,7 @@ export class StreamReader implements Listener {
     if (!this.open) return;
     const iterator = this.iterator!;
     this.fail(error);
-    this.carrier.abort(error);
+    this.carrier!.abort(error);
     queueMicrotask(() => void abandon(iterator));
   }
 
@@ -139,7 +137,7 @@ export class StreamReader implements Listener {
         const next = this.iterator!.next();
         if (isThenable(next)) {
           next.then(this.onStep, this.onError);
-          if (this.finished && this.open) this.watch().expectEnd();
+          if (this.finished && this.open && this.cancelGrace === undefined) lookSoon(this);
           return;
         }
         // A model may abort the run in its own next(). Its part doesn't count then.
@@ -154,19 +152,19 @@ export class StreamReader implements Listener {
   private took(step: Step): boolean {
     try {
       if (step.done) return this.end();
-      if (this.taker.take(step.value)) this.finished = true;
+      if (this.take(step.value)) this.finished = true;
     } catch (error) {
       return this.refused(error, step);
     }
-    return this.parts++ % LOOK_EVERY === 0 && this.waits();
+    return this.received++ % LOOK_EVERY === 0 && this.waits();
   }
 
   private end(): true {
     this.close();
     try {
-      this.resolve(this.taker.complete());
+      this.resolve(this.complete());
     } catch (error) {
-      this.taker.failed(error);
+      this.failed(error);
       this.reject(error);
     }
     return true;
@@ -183,31 +181,23 @@ export class StreamReader implements Listener {
 
   /** Is there a reason to wait? Then reading continues when it is gone. */
   private waits(): boolean {
-    const { run } = this;
-    const wait = (this.isShown && run.watched ? run.pressure() : undefined) ?? run.breather.due();
+    const { _run: run, _call: call } = this.ctx;
+    const wait = (call.live !== undefined && run.watched ? run.pressure() : undefined) ?? run.breather.due();
     wait?.then(() => this.pull(), this.onError);
     return wait !== undefined;
-  }
-
-  /** The answer is complete, so a stream that doesn't end is let go. */
-  overdue(): void {
-    const { clock, agent } = this.run;
-    this.cancelGrace = clock.setTimer(() => {
-      this.end();
-      void abandon(this.iterator!);
-    }, agent.teardownTimeoutMs);
   }
 
   private fail(error: unknown): void {
     if (!this.open) return;
     this.close();
-    this.taker.failed(error);
+    this.failed(error);
     this.reject(error);
   }
 
   private close(): void {
     this.open = false;
-    this.scope.remove(this);
+    this.ctx._scope.remove(this);
+    dontLook(this);
     this.watching?.end();
     this.cancelGrace?.();
   }

@@ -31,113 +31,104 @@ function endless(ms: number | 'none'): number {
 }
 
 /** A stream that is being read. */
-interface Subject {
+export interface Watched {
   /** How many parts have come. */
   readonly received: number;
   readonly model: Model;
   readonly clock: Clock;
   /** Time that doesn't count: the reader is slow, not the model. */
   readonly pausedMs: number;
+  /** Its place among the streams to be looked at soon, or -1. */
+  place: number;
+  /** The process is about to wait for something. */
+  look(): void;
   stalled(error: AlliumError): void;
-  /** Its answer is complete, but it hasn't ended. */
-  overdue(): void;
 }
 
+/** Streams that began, or were completed, since the process last waited. Those that have ended are taken out again. */
+let fresh: Watched[] = [];
+let looking = false;
+
 /**
- * Watches a stream. Most answers of fast models are over before the process waits for anything, and cost no timer; the
- * others cost one at a time, however many parts they have. A stream that has ended isn't kept in memory by its watch.
+ * Calls `look()` when the process is about to wait, if the stream is still read then. Most answers of fast models are
+ * over before that, and cost no timer.
  */
+export function lookSoon(stream: Watched): void {
+  if (stream.place >= 0) return;
+  stream.place = fresh.push(stream) - 1;
+  if (looking) return;
+  looking = true;
+  soon(lookAtAll);
+}
+
+export function dontLook(stream: Watched): void {
+  const { place } = stream;
+  if (place < 0) return;
+  stream.place = -1;
+  const last = fresh.pop()!;
+  if (last === stream) return;
+  fresh[place] = last;
+  last.place = place;
+}
+
+function lookAtAll(): void {
+  looking = false;
+  const streams = fresh;
+  fresh = [];
+  for (const stream of streams) stream.place = -1;
+  for (const stream of streams) stream.look();
+}
+
+/** Watches a stream that the process waits for. It costs one timer at a time, however many parts the stream has. */
 export class StreamWatch {
   private cancel: (() => void) | undefined = undefined;
-  private isComplete = false;
-  /** A check is scheduled. */
-  private isDue = false;
-  private began = 0;
-  private seen = 0;
+  private readonly began: number;
+  private seen: number;
   /** The last part came at this time or before. */
-  private since = 0;
+  private since: number;
 
   constructor(
-    private subject: Subject | undefined,
+    private readonly stream: Watched,
     private readonly time: ModelTime,
   ) {
-    this.lookSoon();
-  }
-
-  /** The answer is complete, so the stream should end at once. */
-  expectEnd(): void {
-    if (this.isComplete) return;
-    this.isComplete = true;
-    this.lookSoon();
+    this.began = activeTime(stream);
+    this.since = this.began;
+    this.seen = stream.received;
+    this.wait(this.began);
   }
 
   end(): void {
-    this.subject = undefined;
     this.cancel?.();
-    this.cancel = undefined;
   }
 
-  private lookSoon(): void {
-    if (this.isDue) return;
-    this.isDue = true;
-    if (due.push(this) === 1) soon(firstLooks);
-  }
-
-  /** The process is about to wait for something: from here on, a stream that is still read needs a timer. */
-  firstLook(): void {
-    const { subject } = this;
-    this.isDue = false;
-    if (subject === undefined) return;
-    if (this.isComplete) {
-      this.end();
-      subject.overdue();
-      return;
-    }
-    this.began = activeTime(subject);
-    this.since = this.began;
-    this.seen = subject.received;
-    this.wait(subject, this.began);
-  }
-
-  private wait({ clock }: Subject, now: number): void {
+  private wait(now: number): void {
     const { idleMs, totalMs } = this.time;
     const ms = Math.min(idleMs / LOOKS, this.began + totalMs - now);
     if (ms === Number.POSITIVE_INFINITY) return;
-    this.cancel = clock.setTimer(() => this.look(), Math.max(1, Math.ceil(ms)));
+    this.cancel = this.stream.clock.setTimer(() => this.check(), Math.max(1, Math.ceil(ms)));
   }
 
-  private look(): void {
-    this.cancel = undefined;
-    const { subject } = this;
-    if (subject === undefined) return;
+  private check(): void {
+    const { stream } = this;
     const { idleMs, totalMs } = this.time;
-    const now = activeTime(subject);
-    if (subject.received !== this.seen) {
-      this.seen = subject.received;
+    const now = activeTime(stream);
+    if (stream.received !== this.seen) {
+      this.seen = stream.received;
       this.since = now;
     }
     if (now - this.began >= totalMs)
-      subject.stalled(timedOut(subject, 'modelMs', `did not finish within ${totalMs} ms`));
+      stream.stalled(timedOut(stream, 'modelMs', `did not finish within ${totalMs} ms`));
     else if (now - this.since >= idleMs)
-      subject.stalled(timedOut(subject, 'modelIdleMs', `sent nothing for ${idleMs} ms`));
-    else this.wait(subject, now);
+      stream.stalled(timedOut(stream, 'modelIdleMs', `sent nothing for ${idleMs} ms`));
+    else this.wait(now);
   }
 }
 
-/** One check for all streams that began, or were completed, meanwhile. */
-let due: StreamWatch[] = [];
-
-function firstLooks(): void {
-  const watches = due;
-  due = [];
-  for (const watch of watches) watch.firstLook();
-}
-
-function activeTime({ clock, pausedMs }: Subject): number {
+function activeTime({ clock, pausedMs }: Watched): number {
   return monotonic(clock) - pausedMs;
 }
 
-function timedOut({ model }: Subject, limit: keyof Limits, what: string): AlliumError {
+function timedOut({ model }: Watched, limit: keyof Limits, what: string): AlliumError {
   const name = modelName(model);
   return new AlliumError(
     'MODEL_TIMEOUT',

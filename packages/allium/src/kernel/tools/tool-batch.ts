@@ -22,7 +22,7 @@ import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import { needsApproval, ToolApproval } from './tool-approval.js';
-import { executeAll, inOrder, isInTurn } from './tool-lanes.js';
+import { executeAll, isInTurn } from './tool-lanes.js';
 
 export interface BatchOutcome {
   readonly results: readonly ToolMessage[];
@@ -30,9 +30,6 @@ export interface BatchOutcome {
   /** Questions nobody has answered yet: the run suspends. */
   readonly pending: readonly PendingRequest[];
 }
-
-/** Questions nobody has answered yet, if there are any. */
-type Pending = readonly PendingRequest[] | void;
 
 /** The calls of a message, or what is left of them after a resume. */
 export class ToolBatch implements CallBatch {
@@ -73,36 +70,33 @@ export class ToolBatch implements CallBatch {
     return this.approving;
   }
 
-  run(): Awaitable<BatchOutcome> {
+  /** Waits only where something does. */
+  async run(): Promise<BatchOutcome> {
+    const { runner, open } = this;
     try {
       if (!this.verdicts) this.checkResumed();
-      const allowed = this.runner.toolCallsLeft();
-      const wait = inOrder(this.open, (call) => this.prepare(call, allowed));
-      const work = wait ? wait.then(() => this.decide()) : this.decide();
-      return isThenable(work)
-        ? work.then(
-            (pending) => this.end(pending),
-            (error) => this.breakOff(error),
-          )
-        : this.end(work);
+      const allowed = runner.toolCallsLeft();
+      for (const call of open) {
+        const checked = this.prepare(call, allowed);
+        if (checked) await checked;
+      }
+      if (needsApproval(runner)) {
+        const pending = await this.ask();
+        if (pending.length > 0) return this.outcome(pending);
+      }
+      if (!isInTurn(open, runner)) await executeAll(open, this);
+      else
+        for (const call of open) {
+          const written = this.started([call]);
+          if (written) await written;
+          const work = this.execute(call);
+          if (work) await work;
+        }
     } catch (error) {
       return this.breakOff(error);
     }
-  }
-
-  /** Runs the calls, unless somebody has to be asked first. Returns the questions that nobody has answered yet. */
-  private decide(): Awaitable<Pending> {
-    if (!needsApproval(this.runner)) return this.executeAll();
-    return this.ask().then((pending) => (pending.length > 0 ? pending : this.executeAll()));
-  }
-
-  private executeAll(): Awaitable<void> {
-    const { runner, open } = this;
-    if (!isInTurn(open, runner)) return executeAll(open, this);
-    return inOrder(open, (call) => {
-      const wait = this.started([call]);
-      return wait ? wait.then(() => this.execute(call)) : this.execute(call);
-    });
+    const ended = this.ending();
+    return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
   }
 
   /** Asks hooks and people whether the calls may run. Returns the questions that nobody has answered yet. */
@@ -280,12 +274,6 @@ export class ToolBatch implements CallBatch {
     if (this.limit === undefined || this.waiting) return undefined;
     latch.latch(this.limit, 'kernel');
     return this.limit;
-  }
-
-  private end(pending: Pending): Awaitable<BatchOutcome> {
-    if (pending) return this.outcome(pending);
-    const ended = this.ending();
-    return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
   }
 
   /** Something ends the run in the middle of the batch. */

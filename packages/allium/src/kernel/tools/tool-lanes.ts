@@ -21,18 +21,6 @@ export function isInTurn(calls: readonly Call[], { agent }: ToolsRun): boolean {
   );
 }
 
-/** Does this for each call, one after the other. Waits only where one of them does. */
-export function inOrder(
-  calls: readonly Call[],
-  work: (call: Call) => Awaitable<void>,
-  from = 0,
-): Awaitable<void> {
-  for (let i = from; i < calls.length; i++) {
-    const wait = work(calls[i]!);
-    if (wait) return i + 1 < calls.length ? wait.then(() => inOrder(calls, work, i + 1)) : wait;
-  }
-}
-
 /** All at once, or as many as their tools allow. */
 export async function executeAll(calls: readonly Call[], executor: Executor): Promise<void> {
   if (calls.every(({ ctx }) => ctx.tool?.concurrency === undefined)) {
