@@ -22,29 +22,10 @@ import { callModel } from './model-call.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { type Answer, type Decided, writeAnswer } from './write-answer.js';
 
-/** Gets an answer and writes it. Starts over if `onError` restarts the turn, or a guard has the model asked again. */
-export async function modelPhase(run: ModelRun): Promise<Answer> {
+/** The context of the call that answers in this turn. */
+export function beginAnswer(run: ModelRun): Calling {
   if (run.turn > 1) run.request = run.agent.request(run.plan, run.turn, run.request);
-  for (let live = newMessage(run); ; ) {
-    const ctx = contextOf(run, live);
-    const { _call: call } = ctx;
-    try {
-      let response: ModelResponse;
-      try {
-        call.enter();
-        response = await respond(ctx);
-      } finally {
-        call.leave();
-      }
-      // Guards that judge the input in parallel have to allow it before the answer has any effect.
-      if (run.pendingInput) await run.pendingInput.allowed();
-      const decided = decide(ctx, response);
-      const answer = writeAnswer(ctx, decided instanceof Promise ? await decided : decided);
-      return answer instanceof Promise ? await answer : answer;
-    } catch (error) {
-      live = await recover(ctx, run.pendingInput ? await run.pendingInput.endedBy(error) : error);
-    }
-  }
+  return contextOf(run, newMessage(run));
 }
 
 /** The message that the answer will be. */
@@ -68,11 +49,28 @@ function contextOf(run: ModelRun, live: LiveMessage): Calling {
   return ctx;
 }
 
-function respond(ctx: Calling): Awaitable<ModelResponse> {
+/** The response that transforms, layers and the model make of the call. */
+export function respond(ctx: Calling): Awaitable<ModelResponse> {
   const { _run: run } = ctx;
   const { transformContext, transformSystemPrompt } = run.plan.rules;
+  ctx._call.enter();
   if (transformContext.length === 0 && transformSystemPrompt.length === 0) return throughLayers(ctx);
   return run.supervise(transform(run, ctx)).then(() => throughLayers(ctx));
+}
+
+/** Has the response judged, and writes what `afterModelResponse` makes of it. Waits only if something does. */
+export function takeAnswer(ctx: Calling, response: ModelResponse): Awaitable<Answer> {
+  const { pendingInput } = ctx._run;
+  ctx._call.leave();
+  // Guards that judge the input in parallel have to allow it before the answer has any effect.
+  return pendingInput ? pendingInput.allowed().then(() => conclude(ctx, response)) : conclude(ctx, response);
+}
+
+function conclude(ctx: Calling, response: ModelResponse): Awaitable<Answer> {
+  const decided = decide(ctx, response);
+  return decided instanceof Promise
+    ? decided.then((one) => writeAnswer(ctx, one))
+    : writeAnswer(ctx, decided);
 }
 
 /** The response that comes out of the layers around the model. Code in them that ignores an abort is left behind. */
@@ -133,18 +131,23 @@ async function askHooks(ctx: Calling, response: ModelResponse): Promise<Decided>
   return { ...action, response: final, forceContinue, inject };
 }
 
-/** Returns the message to start over with. Otherwise ends a message that was begun, and throws the error. */
-async function recover(ctx: Calling, error: unknown): Promise<LiveMessage> {
+/**
+ * Returns the context to start over with, if `onError` restarts the turn, or a guard has the model asked again.
+ * Otherwise ends a message that was begun, and throws the error.
+ */
+export async function recover(ctx: Calling, thrown: unknown): Promise<Calling> {
   const { _run: run, _call: call } = ctx;
   const live = call.live!;
+  call.leave();
+  const error = run.pendingInput ? await run.pendingInput.endedBy(thrown) : thrown;
   const kind = controlKind(error);
   if (kind === 'stop') run.call.latch(error, call.latchedBy);
   if (kind === 'restart') {
     const { feedback, written } = error as RestartTurn;
-    if (feedback) return askAgain(run, live, feedback);
+    if (feedback) return contextOf(run, await askAgain(run, live, feedback));
     run.cells.stageAll(written);
     live.reset();
-    return live;
+    return contextOf(run, live);
   }
   await giveUp(ctx, error);
   throw error;

@@ -73,29 +73,26 @@ export async function execute(start: Start): Promise<RunResult> {
 async function wholeRun(run: Run, stillborn: AbortSignal | undefined): Promise<Ended> {
   for (let input = run.start.input ?? []; ; input = []) {
     const ctx = new RunContext(run, run.scope, input, { input: undefined });
-    const ended = await throughLayers(run, ctx);
+    let ended: Ended;
+    try {
+      const judges = run.options !== NONE_DECLARED && run.plan.guards.input.length > 0;
+      if (judges && run.loop === 'to come') await judgeOptions(run, ctx);
+      const result = await inLayers(run, ctx);
+      const { latched } = run.call;
+      // A signal that a layer swallowed still counts.
+      const swallowed = latched !== undefined && result.status === 'done';
+      ended = swallowed ? endedBy(run, latched, ctx) : { result };
+    } catch (error) {
+      // An error that an abort caused counts as the abort.
+      const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
+      ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
+    }
     // A sub-agent whose call was given up may still be winding down. It must not outlive the run.
     if (run.children.running) await Promise.allSettled(run.children.running.values());
     if (stillborn) return endedBy(run, abortOf(stillborn), ctx);
     const closing = closeRun(run, ended, ctx);
     const closed = closing instanceof Promise ? await closing : closing;
     if (closed) return closed;
-  }
-}
-
-async function throughLayers(run: Run, ctx: RunContext): Promise<Ended> {
-  try {
-    const judges = run.options !== NONE_DECLARED && run.plan.guards.input.length > 0;
-    if (judges && run.loop === 'to come') await judgeOptions(run, ctx);
-    const result = await inLayers(run, ctx);
-    const { latched } = run.call;
-    // A signal that a layer swallowed still counts.
-    const swallowed = latched !== undefined && result.status === 'done';
-    return swallowed ? endedBy(run, latched, ctx) : { result };
-  } catch (error) {
-    // An error that an abort caused counts as the abort.
-    const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
-    return endedBy(run, aborted ? run.scope.reason : error, ctx);
   }
 }
 
@@ -130,7 +127,9 @@ async function insideLayers(run: Run, ctx: RunContext): Promise<RunResult> {
   try {
     const stop = await converse(run, ctx);
     return resultOf(run, STATUS[stop.reason] ?? 'stopped', stop);
-  } catch (error) {
+  } catch (thrown) {
+    // Guards may still be judging the input: it is taken in or refused before the run ends.
+    const error = run.pendingInput ? await run.pendingInput.endedBy(thrown) : thrown;
     const kind = controlKind(error);
     if (kind === 'stop') return endedBy(run, error, ctx).result;
     // Swallowing an abort does not undo it.

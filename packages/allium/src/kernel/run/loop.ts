@@ -7,7 +7,7 @@
  *           afterModelResponse → append
  *
  * Guards judge at these places: the input in `takeInput` (or beside the first model call), the request and the answer
- * in `modelPhase`, the result of a tool in `runTools`, and messages that hooks inject where they are appended.
+ * in `respond` and `takeAnswer`, the result of a tool in `runTools`, and messages that hooks inject where they are appended.
  *
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
  * exit, each tool call has its result and each event that started has ended.
@@ -24,7 +24,7 @@ import { isAnswered } from '../journal/history.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { endingStop, naturalEnd, whyIncomplete } from '../model/finish-reasons.js';
-import { modelPhase } from '../model/model-phase.js';
+import { beginAnswer, recover, respond, takeAnswer } from '../model/model-phase.js';
 import type { Answer, Decided } from '../model/write-answer.js';
 import { extraModels } from '../plan/extra-models.js';
 import { onRunEnd, shouldStopAfterTurn } from '../plan/rules.js';
@@ -64,40 +64,26 @@ const WAITING: TurnEnd = {
 
 /** From the input, or from where the journal left off, turn after turn. */
 export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
-  try {
-    return await turns(run, ctx);
-  } catch (error) {
-    // Guards may still be judging the input: it is taken in or refused before the run ends.
-    throw run.pendingInput ? await run.pendingInput.endedBy(error) : error;
-  }
-}
-
-async function turns(run: Run, ctx: RunContext): Promise<Stop> {
   if (run.start.compacts) return compactHistory(run);
-  if (run.loop === 'woken') {
-    run.loop = 'begun';
-    return runTurns(run, WAITING);
-  }
   const begun = beginLoop(run, ctx);
-  const end = begun instanceof Promise ? await begun : begun;
-  // Messages that came before the first turn are read in it. If nothing waited, none can have come.
-  if (end === undefined && !isContinued(run) && (begun instanceof Promise || run.posted.length > 0))
-    await takeIn(run, true, drain(run, 'steer'));
-  if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
-  return runTurns(run, end);
-}
-
-/** Turn after turn. `first`: how the turn ended that a resumed run was in. */
-async function runTurns(run: Run, first: TurnEnd | undefined): Promise<Stop> {
-  for (let end = first; ; end = undefined) {
+  // A resumed run begins with the end of the turn that it was in.
+  for (let end = begun instanceof Promise ? await begun : begun; ; end = undefined) {
     if (end === undefined) {
       let answer: Answer | undefined;
       let tools: BatchOutcome | undefined;
       const ready = beginTurn(run);
       if (ready) await ready;
       try {
-        // Guards judge the request right before it is sent, and the answer when it has come out of the layers.
-        answer = await modelPhase(run);
+        for (let call = beginAnswer(run); answer === undefined; ) {
+          try {
+            // Guards judge the request right before it is sent, and the answer when it has come out of the layers.
+            const response = await respond(call);
+            const written = takeAnswer(call, response);
+            answer = written instanceof Promise ? await written : written;
+          } catch (error) {
+            call = await recover(call, error);
+          }
+        }
         if (run.open.batch) tools = await runTools(run, answer, run.open.batch);
         if (!tools?.pending.length && run.open.inject.length > 0) await injectWaiting(run);
         end = turnEnd(run, answer.decided, answer.message, tools, limitOf(answer.ctx));
@@ -144,6 +130,25 @@ function runTools(run: Run, { decided, message, ctx }: Answer, batch: OpenBatch)
 
 /** Takes in the input, or finishes the turn that a resumed run was in. Waits only if something does. */
 function beginLoop(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
+  if (run.loop === 'woken') {
+    run.loop = 'begun';
+    return WAITING;
+  }
+  const taken = begin(run, ctx);
+  if (taken instanceof Promise || run.posted.length > 0) return begunLate(run, taken);
+  if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
+  return taken;
+}
+
+/** Messages that came before the first turn are read in it. If nothing waited, none can have come. */
+async function begunLate(run: Run, taken: Awaitable<TurnEnd | undefined>): Promise<TurnEnd | undefined> {
+  const end = await taken;
+  if (end === undefined && !isContinued(run)) await takeIn(run, true, drain(run, 'steer'));
+  if (run.budget.limited) run.budget.checkPrices(extraModels(run.plan));
+  return end;
+}
+
+function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   if (run.resumed) {
     // An aborted one still has calls to answer, so only a stop counts here.
     run.call.check();
