@@ -78,7 +78,8 @@ function objectFlaw(
   for (const [name, inner] of Object.entries(value)) {
     if (inner === undefined) continue;
     const schema = Object.hasOwn(properties, name) ? properties[name]! : additionalProperties;
-    if (schema === false) return `${at} has an unknown field ${JSON.stringify(name.slice(0, 80))}.`;
+    if (schema === false)
+      return `${at} has an unknown field ${JSON.stringify(name.slice(0, 80))}. It takes ${Object.keys(properties).join(', ') || 'none'}.`;
     const wrong = schema === true ? undefined : flaw(schema, inner, `\`${name.slice(0, 80)}\``);
     if (wrong !== undefined) return wrong;
   }

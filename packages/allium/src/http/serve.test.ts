@@ -269,6 +269,7 @@ describe('questions', () => {
         await json('POST', `/sessions/${sessionId}/answers`, { answers: { [id]: decision }, resume }),
       ).toMatchObject({ status: 409, body: { error: { code: 'DECISION_NOT_ALLOWED' } } });
     expect(await client.questions(sessionId)).toEqual(questions);
+    expect(await client.session(sessionId)).toEqual({ sessionId, running: false, questions, queued: [] });
     expect(await client.answer(sessionId, { [id]: { type: 'approve' } }).result).toMatchObject({
       status: 'done',
     });

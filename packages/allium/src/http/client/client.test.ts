@@ -117,7 +117,7 @@ describe('a broken stream', () => {
       { backoffMs: [1, 1], attempts: 2 },
     );
     const { error } = await readAll(client.join('s'));
-    expect(error).toMatchObject({ message: 'still down' });
+    expect(error).toMatchObject({ code: 'UNREACHABLE', cause: { message: 'still down' } });
     expect(asked).toHaveLength(3);
   });
 
@@ -176,5 +176,16 @@ describe('a run', () => {
     await expect(client.run('Hi', { sessionId: 's' }).result).rejects.toMatchObject({ code: 'RUN_STALLED' });
     await expect(client.resume('s').result).resolves.toMatchObject({ status: 'done' });
     expect(asked[1]).toMatchObject({ method: 'POST', path: '/sessions/s/resume' });
+  });
+
+  it('says which address could not be reached', async () => {
+    const { client } = clientOf([new TypeError('fetch failed')]);
+    await expect(client.run('Hi').result).rejects.toMatchObject({
+      name: 'HttpError',
+      status: 0,
+      code: 'UNREACHABLE',
+      message: expect.stringContaining('http://x/sessions could not be reached'),
+      cause: { message: 'fetch failed' },
+    });
   });
 });

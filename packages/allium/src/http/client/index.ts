@@ -86,8 +86,9 @@ export class HttpError extends Error {
     readonly status: number,
     readonly code: string,
     message: string,
+    options?: ErrorOptions,
   ) {
-    super(message);
+    super(message, options);
   }
 }
 
@@ -121,6 +122,13 @@ export interface AlliumClient {
     sessionId: string,
     page?: { readonly limit?: number; readonly before?: string },
   ): Promise<{ readonly messages: readonly ClientMessage[]; readonly previous?: string }>;
+  /** Whether a run of it is under way in the process that answers (or in the queue), and what waits. */
+  session(sessionId: string): Promise<{
+    readonly sessionId: string;
+    readonly running: boolean;
+    readonly questions: readonly Question[];
+    readonly queued: readonly { readonly id: string; readonly kind: 'steer' | 'follow_up' }[];
+  }>;
   questions(sessionId: string): Promise<readonly Question[]>;
   /** What was approved with `remember` and is not asked again. */
   allowances(sessionId: string): Promise<readonly ClientAllowance[]>;
@@ -163,7 +171,11 @@ export function alliumClient(options: ClientOptions): AlliumClient {
   async function request(method: string, path: string, more: RequestInit = {}): Promise<Response> {
     const given = typeof headers === 'function' ? await headers() : headers;
     const all = { ...given, ...(more.headers as HeadersGiven | undefined) };
-    const response = await send(`${base}${path}`, { ...more, method, headers: all });
+    const response = await send(`${base}${path}`, { ...more, method, headers: all }).catch((cause) => {
+      if (more.signal?.aborted) throw cause;
+      const message = `${base}${path} could not be reached. Is the server running, and may this page ask it (CORS)?`;
+      throw new HttpError(0, 'UNREACHABLE', message, { cause });
+    });
     if (response.ok) return response;
     const body = (await response.json().catch(() => ({}))) as { error?: { code?: string; message?: string } };
     const { code = 'HTTP_ERROR', message = `The server answered with ${response.status}.` } =
@@ -207,7 +219,8 @@ export function alliumClient(options: ClientOptions): AlliumClient {
         }
         if (ended) return;
       } catch (error) {
-        const refused = error instanceof HttpError && error.status < 500 && error.status !== 429;
+        const { status = 0 } = error instanceof HttpError ? error : {};
+        const refused = status >= 400 && status < 500 && status !== 429;
         if (refused || signal?.aborted) throw error;
         problem = error;
       }
@@ -267,6 +280,7 @@ export function alliumClient(options: ClientOptions): AlliumClient {
       await post(`${at(sessionId)}/cancel`, { reason });
     },
     messages: (sessionId, page) => get(`${at(sessionId)}/messages${queryOf(page)}`),
+    session: (sessionId) => get(at(sessionId)),
     questions: async (sessionId) => (await get(`${at(sessionId)}/questions`)).questions,
     allowances: async (sessionId) => (await get(`${at(sessionId)}/allowances`)).allowances,
     async revoke(sessionId, allowanceId) {
