@@ -47,6 +47,24 @@ describe('tool-policy', () => {
     expect(await called('shell', {}, { allow: ['read_*'], otherwise: 'allow' })).toBe('ran shell');
   });
 
+  it('refuses arguments that do not match, wherever one of several does not', async () => {
+    const options: ToolPolicyOptions = {
+      args: { '*_file': { path: '^/tmp/' }, shell: { command: /^ls\b/ } },
+    };
+    expect(await called('read_file', { path: '/tmp/a' }, options)).toBe('ran read_file');
+    expect(await called('read_file', { path: ['/tmp/a', '/tmp/b'] }, options)).toBe('ran read_file');
+    expect(await called('read_file', {}, options)).toBe('ran read_file');
+    expect(await called('read_file', { path: ['/tmp/a', '/etc/passwd'] }, options)).toContain(
+      'Calling "read_file" is not allowed. Its argument "path" doesn\'t match what the tool policy allows.',
+    );
+    expect(await called('shell', { command: 'rm -rf /' }, options)).toContain('Its argument "command"');
+    expect(await called('shell', { command: 'ls' }, { ...options, allow: ['shell'] })).toBe('ran shell');
+    expect(await called('shell', { command: 'rm' }, { ...options, allow: ['shell'] })).toContain(
+      'not allowed',
+    );
+    expect(() => toolPolicy({ args: { shell: { command: '(' } } })).toThrow('args.shell.command');
+  });
+
   it('looks at arguments at any depth; the first rule that fits decides', async () => {
     const options: ToolPolicyOptions = {
       rules: [

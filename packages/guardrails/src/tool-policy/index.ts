@@ -38,6 +38,13 @@ export const OPTIONS = {
   allow: kinds.names,
   /** Names of tools that may not be called, as rules before all others. */
   deny: kinds.names,
+  /**
+   * Patterns that arguments have to match, by tool and then by path as in a rule. Checked after `deny`: a call with an
+   * argument that doesn't match is refused. One that is left out is no reason to.
+   */
+  args: kinds.recordOf(kinds.recordOf(pattern)) as Kind<
+    Readonly<Record<string, Readonly<Record<string, RegExp | string>>>>
+  >,
   /** Checked in order: the first that fits decides. */
   rules: kinds.listOf(kinds.shape(RULE)) as Kind<readonly ToolRule[]>,
   /** What happens to a call that fits no rule. @default 'deny' if a rule allows something, otherwise 'allow' */
@@ -69,18 +76,22 @@ interface Compiled {
  */
 export function toolPolicy(options: ToolPolicyOptions): Middleware {
   checkFields('toolPolicy()', OPTIONS, options);
-  const { allow = [], deny = [], rules = [], roles = rolesOfRun } = options;
+  const { allow = [], deny = [], args = {}, rules = [], roles = rolesOfRun } = options;
   const list: Compiled[] = [
     ...deny.map((tools) => compiled({ effect: 'deny', tools }, `deny "${tools}"`, roles)),
+    ...Object.entries(args).flatMap(([tools, patterns]) => required(tools, patterns)),
     ...rules.map((rule, i) => compiled(rule, `rule ${i + 1}`, roles, `rules[${i}].args`)),
     ...allow.map((tools) => compiled({ effect: 'allow', tools }, `allow "${tools}"`, roles)),
   ];
   if (list.length === 0)
-    throw invalidOption('rules', 'a rule at least, unless `allow` or `deny` has one', rules);
+    throw invalidOption('rules', 'a rule at least, unless `allow`, `deny` or `args` has one', rules);
   const otherwise = options.otherwise ?? (list.some(({ effect }) => effect === 'allow') ? 'deny' : 'allow');
-  const mentions = [...allow, ...deny, ...rules.flatMap(({ tools = [] }) => tools)].filter(
-    (name) => !name.includes('*'),
-  );
+  const mentions = [
+    ...allow,
+    ...deny,
+    ...Object.keys(args),
+    ...rules.flatMap(({ tools = [] }) => tools),
+  ].filter((name) => !name.includes('*'));
   return guardrailOf(
     options,
     {
@@ -137,19 +148,36 @@ function compiled(
       if (roles !== undefined && !listed(rolesOf(ctx) ?? []).some((role) => listed(roles).includes(role)))
         return false;
       return patterns.every(([path, search]) => {
-        const matches = (text: string) => {
-          let found = false;
-          search(text, () => {
-            found = true;
-          });
-          return found;
-        };
         const texts = textsAt(given, path, effect);
+        const matches = (text: string) => isFound(search, text);
         // One bad text is enough to refuse, and one good text is not enough to allow.
         return effect === 'allow' ? texts.length > 0 && texts.every(matches) : texts.some(matches);
       });
     },
   };
+}
+
+/** A rule for each argument of a tool that has to match: it fits if one of its texts doesn't. */
+function required(tools: string, patterns: Readonly<Record<string, RegExp | string>>): Compiled[] {
+  const isNamed = wildcard(tools);
+  return Object.entries(patterns).map(([path, source]) => {
+    const search = linearPattern(`args.${tools}.${path}`, source);
+    const what = path === '*' ? 'One of its arguments' : `Its argument "${path}"`;
+    return {
+      label: `args of "${tools}"`,
+      effect: 'deny',
+      reason: `${what} doesn't match what the tool policy allows.`,
+      fits: (name, given) => isNamed(name) && textsAt(given, path, 'allow').some((text) => !isFound(search, text)),
+    };
+  });
+}
+
+function isFound(search: ReturnType<typeof linearPattern>, text: string): boolean {
+  let found = false;
+  search(text, () => {
+    found = true;
+  });
+  return found;
 }
 
 /** `delete_*`: stars stand for any letters. Linear, because it looks for the pieces one after the other. */
