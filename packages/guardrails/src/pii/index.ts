@@ -1,4 +1,5 @@
 /** Keeps personal data from models, tools, logs and readers. */
+import { randomBytes } from 'node:crypto';
 import type { GuardContext, Middleware } from 'allium';
 import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
@@ -24,7 +25,7 @@ export const OPTIONS = {
    * same value, `tokenize` writes a placeholder, and tools get the value. @default 'redact'
    */
   strategy: kinds.oneOf('redact', 'mask', 'hash', 'tokenize'),
-  /** Your own secret for `hash`, and for `tokenize` in sub-agents. Without it `tokenize` makes one itself. */
+  /** Your own secret for `hash`, and for `tokenize` in sub-agents. @default a random one for this instance */
   key: kinds.nonEmptyText,
   /** Which tools get the values of placeholders: all, none, or these. @default true */
   restoreTools: kinds.either(kinds.flag, kinds.names) as Kind<boolean | readonly string[]>,
@@ -57,13 +58,15 @@ export type PiiOptions = OptionsOf<typeof OPTIONS>;
  */
 export function pii(options: PiiOptions = {}): Middleware {
   checkFields('pii()', OPTIONS, options);
-  const { types = DEFAULT_TYPES, strategy = 'redact', key, countries = [], allow = [], recognize } = options;
-  if (strategy === 'hash' && key === undefined)
-    throw invalidOption(
-      'key',
-      "a secret text for strategy 'hash': without one, a number is soon guessed",
-      key,
-    );
+  // Without a secret, a number is soon guessed from its code.
+  const {
+    types = DEFAULT_TYPES,
+    strategy = 'redact',
+    key = randomBytes(32).toString('hex'),
+    countries = [],
+    allow = [],
+    recognize,
+  } = options;
   if (strategy !== 'tokenize' && (options.restoreTools ?? options.restoreAnswer) !== undefined)
     throw invalidOption('strategy', "'tokenize' beside `restoreTools` and `restoreAnswer`", strategy);
   for (const [i, country] of countries.entries())
@@ -98,7 +101,7 @@ export function pii(options: PiiOptions = {}): Middleware {
       // As it is written, so that tools get exactly that back.
       if (tokenized) return tokenized.placeholder(finding, written, ctx);
       const { value = written } = finding;
-      return strategy === 'mask' ? masked(finding, value) : hashed(finding, value, key!);
+      return strategy === 'mask' ? masked(finding, value) : hashed(finding, value, key);
     },
   });
 }

@@ -23,6 +23,18 @@ const wide = [...ORDER]
   .join('');
 const tags = [...ORDER].map((one) => String.fromCodePoint(0xe0000 + one.charCodeAt(0))).join('');
 
+it('judges where it is told to', async () => {
+  const run = (where: 'input' | 'tool-result') =>
+    new Agent({ model: scriptedModel(['Hi.']), middleware: [promptInjection({ where: [where] })] }).run(
+      ORDER,
+    );
+  expect((await run('input')).stop.reason).toBe('guardrail');
+  expect((await run('tool-result')).text).toBe('Hi.');
+  expect(() => promptInjection({ where: ['input'], on: ['input'] })).toThrow(
+    'Expected `where` to be left out',
+  );
+});
+
 describe('what prompt-injection finds', () => {
   it.each([
     ['plain', ORDER],

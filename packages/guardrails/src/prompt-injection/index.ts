@@ -1,6 +1,6 @@
 /** Finds texts that give orders to the model that reads them, above all in tool results. */
 import type { Middleware, Model } from 'allium';
-import { checkFields, kinds, type OptionsOf } from 'allium/kit';
+import { checkFields, invalidOption, kinds, type OptionsOf } from 'allium/kit';
 import { JUDGE_FIELDS, judged } from '../asking/judge.js';
 import { COMMON_FIELDS, searchGuard } from '../scan/guard.js';
 import { injectionDetector } from './detect.js';
@@ -8,6 +8,8 @@ import { injectionDetector } from './detect.js';
 export const OPTIONS = {
   ...COMMON_FIELDS,
   ...JUDGE_FIELDS,
+  /** The same as `on`. */
+  where: COMMON_FIELDS.on,
   /** How much evidence makes an injection. A lower value finds more, and more false positives. @default 1 */
   threshold: kinds.number(0.1, 5),
   /** Also count orders that are quoted among words about attacks. @default false */
@@ -35,8 +37,9 @@ data somewhere. A text that only talks about such attempts, as in training or do
 export function promptInjection(options: PromptInjectionOptions = {}): Middleware {
   checkFields('promptInjection()', OPTIONS, options);
   const { threshold = 1, strict = false, model, replacement = '[instructions removed]' } = options;
-  const { timeoutMs, onUnclear, clock } = options;
-  return searchGuard(options, {
+  const { timeoutMs, onUnclear, clock, on, where } = options;
+  if (on && where) throw invalidOption('where', 'left out beside `on`, which says the same', where);
+  return searchGuard(where ? { ...options, on: where } : options, {
     kind: 'prompt-injection',
     points: ['input', 'tool-result'],
     action: 'block',

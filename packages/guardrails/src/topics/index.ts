@@ -7,7 +7,7 @@ import { wordPattern } from '../scan/patterns.js';
 import { readPlain } from '../scan/plain.js';
 import { textsOf } from '../scan/texts.js';
 
-/** Names of topics; or words by topic, which need no model. */
+/** Names of topics, or words by topic. Without a model, the name of a topic is its only word. */
 export type Topics = readonly string[] | Readonly<Record<string, readonly string[]>>;
 
 const topicList = kinds.either(kinds.names, kinds.recordOf(kinds.names)) as Kind<Topics>;
@@ -63,7 +63,7 @@ export function topics(options: TopicsOptions): Middleware {
         return {
           type: 'deny',
           reason: `The topic ${topic} is not allowed.`,
-          kind: topic,
+          kind: kindOf(topic),
           severity: 'medium',
         };
       if (allowed.length === 0 || text.trim() === '' || allowed.some(([, has]) => has(text)))
@@ -82,17 +82,19 @@ function namesOf(topics: Topics): string {
   return (Array.isArray(topics) ? topics : Object.keys(topics)).join(', ');
 }
 
+/** The name of a topic, as the kind of a verdict. */
+function kindOf(topic: string): string {
+  return topic.replace(/[^\w.:/-]+/g, '-').slice(0, 64);
+}
+
 /** Each topic, and whether a text has one of its words. */
 function wordsOf(option: string, topics: Topics | undefined): [string, (text: string) => boolean][] {
   if (topics === undefined) return [];
-  if (Array.isArray(topics))
-    throw invalidOption(
-      option,
-      'words by the name of their topic, unless `model` tells what a text is about',
-      topics,
-    );
-  return Object.entries(topics).map(([name, words]) => {
-    if (!/^[A-Za-z0-9_.:/-]{1,64}$/.test(name))
+  const words = Array.isArray(topics)
+    ? topics.map((name) => [name, [name]] as const)
+    : Object.entries(topics);
+  return words.map(([name, words]) => {
+    if (!Array.isArray(topics) && !/^[A-Za-z0-9_.:/-]{1,64}$/.test(name))
       throw invalidOption(`${option}.${name}`, 'a name of up to 64 letters, digits and dashes', name);
     const search = wordPattern(words);
     return [
