@@ -167,7 +167,8 @@ function required(tools: string, patterns: Readonly<Record<string, RegExp | stri
       label: `args of "${tools}"`,
       effect: 'deny',
       reason: `${what} doesn't match what the tool policy allows.`,
-      fits: (name, given) => isNamed(name) && textsAt(given, path, 'allow').some((text) => !isFound(search, text)),
+      fits: (name, given) =>
+        isNamed(name) && textsAt(given, path, 'allow').some((text) => !isFound(search, text)),
     };
   });
 }
