@@ -50,6 +50,13 @@ export const arrows = [
     says: 'kit/ is for authors, and imports nothing but kernel/',
   },
   {
+    from: /^(agent\/)/,
+    may: inside('kernel/', 'kit/', 'agent/'),
+    builtins: false,
+    packages: false,
+    says: 'agent/ is what users hold: it imports kernel/ and kit/',
+  },
+  {
     from: /^middleware\/index\.ts$/,
     may: (path) => /^middleware\/[^/]+\/index\.ts$/.test(path),
     builtins: false,

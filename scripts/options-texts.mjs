@@ -59,7 +59,7 @@ What \`execute\` may return if text or JSON is not enough. \`content\` may be te
 
 Takes \`name\`, \`description\`, \`toJsonSchema\`, \`concurrency\`, \`timeoutMs\` and \`tags\` of \`tool()\`, and:
 
-@options kernel/agent/agent-tool.ts AsToolOptions
+@options agent/agent-tool.ts AsToolOptions
 
 ## Questions to people
 

@@ -1,8 +1,8 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
-export { Agent } from './kernel/agent/agent.js';
+export { Agent } from './agent/agent.js';
+export type { AsToolOptions } from './agent/agent-tool.js';
+export type { Explanation } from './agent/explain.js';
 export type { AgentOptions, ForkOptions, SessionOptions } from './kernel/agent/agent-options.js';
-export type { AsToolOptions } from './kernel/agent/agent-tool.js';
-export type { Explanation } from './kernel/agent/explain.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
 export type { Session } from './kernel/agent/session.js';
 export type { RunStream } from './kernel/events/event-stream.js';

@@ -1,10 +1,5 @@
 /** Sub-agents: running an agent inside a tool call. */
 
-export {
-  type ChildOutcome,
-  childFailure,
-  childResult,
-  forwardChildEvent,
-} from '../kernel/agent/child-result.js';
-export { type ChildRun, runChild } from '../kernel/agent/child-run.js';
-export { childToolTags } from '../kernel/agent/child-tags.js';
+export { type ChildOutcome, type ChildRun, runChild } from '../kernel/agent/child-run.js';
+export { childFailure, childResult, forwardChildEvent } from './child-result.js';
+export { childToolTags } from './child-tags.js';

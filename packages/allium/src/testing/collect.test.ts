@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent } from '../kernel/agent/agent.js';
+import { Agent } from '../index.js';
 import { RunError } from '../kernel/protocol/result.js';
 import { collect } from './collect.js';
 import { chunks, failWith, scriptedModel } from './scripted-model.js';

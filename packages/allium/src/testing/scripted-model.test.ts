@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Agent } from '../kernel/agent/agent.js';
+import { Agent } from '../index.js';
 import { userMessage } from '../kernel/messages/messages.js';
 import type { ModelPart, ModelRequest } from '../kernel/messages/model.js';
 import {

@@ -9,7 +9,7 @@ import { invalidOption, messageOf, shown } from '../lib/errors.js';
 import { FOREIGN_AGENT } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { randomId } from '../lib/random-id.js';
-import { checkFields, checkKeys, checkValue } from '../lib/shapes.js';
+import { checkFields, checkValue } from '../lib/shapes.js';
 import { terminalText } from '../lib/terminal-text.js';
 import { deepFreeze, type MessageInput } from '../messages/messages.js';
 import type { Model, ModelSettings } from '../messages/model.js';
@@ -17,6 +17,7 @@ import { type PriceOf, priceReader } from '../messages/prices.js';
 import { joinedBlocks } from '../messages/system-blocks.js';
 import { type ComposeOptions, composeAs, flatten, guardsFrom } from '../plan/compose.js';
 import { OBSERVER } from '../plan/run-options.js';
+import type { RunningAgent } from '../protocol/contexts.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Middleware, MiddlewareList, Plan } from '../protocol/middleware.js';
@@ -24,7 +25,6 @@ import { RULE_HOOKS } from '../protocol/plan.js';
 import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
-import type { Tool } from '../protocol/tool.js';
 import type { TraceMode } from '../protocol/trace.js';
 import { STORE_TIMEOUT_MS } from '../store/bounded-store.js';
 import { memoryStore } from '../store/memory-store.js';
@@ -35,14 +35,13 @@ import {
   SESSION_OPTIONS,
   type SessionOptions,
 } from './agent-options.js';
-import { type AsToolOptions, agentTool } from './agent-tool.js';
-import { type Explanation, explainPlan } from './explain.js';
 import { Session } from './session.js';
 
 declare module '../protocol/contexts.js' {
   interface RunningAgent extends Agent {}
 }
 
+/** The part of an agent that the kernel needs. */
 export class Agent {
   readonly name: string;
   readonly model: Model;
@@ -136,27 +135,7 @@ export class Agent {
     checkSessionId(id);
     checkFields('session()', SESSION_OPTIONS, options);
     const { tenant, store = this.store } = options;
-    return new Session(this, id, false, store, tenant);
-  }
-
-  /**
-   * Makes this agent a tool of another. Each call is a run in a session under the caller's, in the caller's store. It
-   * shares budgets, abort and tenant. Its questions suspend the caller, and the answers reach it.
-   *
-   * @example
-   * const clerk = new Agent({ name: 'clerk', model, tools: [lookUp] });
-   * const boss = new Agent({ model, tools: [clerk.asTool({ name: 'ask_clerk', description: 'Asks the clerk.' })] });
-   */
-  asTool<Input = { prompt: string }, Output = Input>(
-    options: AsToolOptions<Input, Output>,
-  ): Tool<Input, Output> {
-    return agentTool(this, options);
-  }
-
-  /** Shows what is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
-  explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
-    checkKeys('explain()', options, ['middleware']);
-    return explainPlan(this.planFor(options.middleware));
+    return new Session(this.whole, id, false, store, tenant);
   }
 
   /**
@@ -211,8 +190,13 @@ export class Agent {
     return { systemPrompt, tools, model, settings, messages: undefined };
   }
 
+  /** Nobody makes an agent of this class alone: `agent/agent.ts` extends it to what users hold. */
+  private get whole(): RunningAgent {
+    return this as unknown as RunningAgent;
+  }
+
   private single(): Session {
-    return new Session(this, `s_${this.newId()}`, this._forgets);
+    return new Session(this.whole, `s_${this.newId()}`, this._forgets);
   }
 }
 

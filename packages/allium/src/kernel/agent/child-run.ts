@@ -14,7 +14,7 @@ import { readHistory } from '../journal/read-session.js';
 import type { SessionState } from '../journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../lib/errors.js';
 import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../messages/messages.js';
-import type { ToolContext as PublicToolContext } from '../protocol/contexts.js';
+import type { ToolContext as PublicToolContext, RunningAgent } from '../protocol/contexts.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
@@ -32,13 +32,11 @@ import type { RunTrace } from '../protocol/trace.js';
 import { keptState } from '../run/result-state.js';
 import type { Run } from '../run/run.js';
 import type { ToolBatch } from '../tools/tool-batch.js';
-import type { Agent } from './agent.js';
-import type { ChildOutcome } from './child-result.js';
 import { Session } from './session.js';
 
 /** Which agent to run inside a tool call, and with what. */
 export interface ChildRun {
-  readonly agent: Agent;
+  readonly agent: RunningAgent;
   readonly input: MessageInput | readonly MessageInput[];
   /**
    * Receives the events of the child, in order.
@@ -48,6 +46,18 @@ export interface ChildRun {
   readonly onEvent?: ((event: AgentEvent, sessionId: string) => Awaitable<void>) | undefined;
   /** See `RunOptions.inheritGuards`. */
   readonly inheritGuards?: boolean;
+}
+
+/** How the run of a child ended. */
+export interface ChildOutcome {
+  readonly agent: RunningAgent;
+  /** The id of its session. */
+  readonly sessionId: string;
+  readonly status: Exclude<RunStatus, 'suspended'>;
+  readonly stop: Stop;
+  readonly text: string;
+  /** Its error, if it failed in this process. */
+  readonly error?: unknown;
 }
 
 /**

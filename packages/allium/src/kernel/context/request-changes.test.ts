@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, defineMiddleware, type Middleware, tool, userMessage } from '../../index.js';
+import { objectInput } from '../../kit/object-input.js';
 import { failWith, scriptedModel, text, toolCalls } from '../../testing/index.js';
-import { objectInput } from '../messages/object-input.js';
 
 const look = tool({ name: 'look', description: 'Looks.', input: objectInput({}), execute: () => 'seen' });
 const other = scriptedModel([text('other')], { id: 'other', repeat: true });

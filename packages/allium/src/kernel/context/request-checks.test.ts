@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Agent, attribution, defineMiddleware, type Middleware, type RunError, tool } from '../../index.js';
+import { objectInput } from '../../kit/object-input.js';
 import { failWith, scriptedModel, text } from '../../testing/index.js';
-import { objectInput } from '../messages/object-input.js';
 
 const look = tool({ name: 'look', description: 'Looks.', input: objectInput({}), execute: () => 'seen' });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { Agent } from '../../index.js';
 import { scriptedModel, text, toolCalls } from '../../testing/index.js';
-import { Agent } from '../agent/agent.js';
 import { defineMiddleware } from '../protocol/middleware.js';
 import { defineState } from '../protocol/state.js';
 import type { Entry, Snapshot, Store } from '../protocol/store.js';

@@ -1,24 +1,12 @@
 /** What the caller gets of a child run: its outcome as a tool result, and its events. */
 
-import { internal } from '../context/context.js';
-import { deepFreeze } from '../messages/messages.js';
-import { type ToolResult, toolResult } from '../messages/tool-result.js';
-import type { RunningAgent, ToolContext } from '../protocol/contexts.js';
-import type { AgentEvent } from '../protocol/events.js';
-import type { RunStatus, Stop } from '../protocol/stop.js';
-import type { Awaitable } from '../protocol/store.js';
-
-/** How the run of a child ended. */
-export interface ChildOutcome {
-  readonly agent: RunningAgent;
-  /** The id of its session. */
-  readonly sessionId: string;
-  readonly status: Exclude<RunStatus, 'suspended'>;
-  readonly stop: Stop;
-  readonly text: string;
-  /** Its error, if it failed in this process. */
-  readonly error?: unknown;
-}
+import type { ChildOutcome } from '../kernel/agent/child-run.js';
+import { internal } from '../kernel/context/context.js';
+import { deepFreeze } from '../kernel/messages/messages.js';
+import { type ToolResult, toolResult } from '../kernel/messages/tool-result.js';
+import type { ToolContext } from '../kernel/protocol/contexts.js';
+import type { AgentEvent } from '../kernel/protocol/events.js';
+import type { Awaitable } from '../kernel/protocol/store.js';
 
 /** The result of a tool call that ran a child: its answer or what went wrong, with its session and text in `details`. */
 export function childResult(outcome: ChildOutcome, events?: readonly unknown[]): ToolResult {

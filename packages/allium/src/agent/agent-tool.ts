@@ -1,16 +1,15 @@
 /** An agent as a tool of another agent. */
 
-import { internal } from '../context/context.js';
-import * as kinds from '../lib/kinds.js';
-import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
-import type { MessageInput } from '../messages/messages.js';
-import { objectInput } from '../messages/object-input.js';
-import type { StandardSchema } from '../messages/standard-schema.js';
-import { type Tool, type ToolOptions, tool } from '../protocol/tool.js';
-import type { Agent } from './agent.js';
-import { childResult, forwardChildEvent } from './child-result.js';
-import { runChild } from './child-run.js';
-import { childToolTags } from './child-tags.js';
+import { type ChildRun, runChild } from '../kernel/agent/child-run.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { checkFields, checkValue, type Fields, type Kind } from '../kernel/lib/shapes.js';
+import type { MessageInput } from '../kernel/messages/messages.js';
+import type { StandardSchema } from '../kernel/messages/standard-schema.js';
+import type { RunningAgent } from '../kernel/protocol/contexts.js';
+import { type Tool, type ToolOptions, tool } from '../kernel/protocol/tool.js';
+import { childResult, forwardChildEvent } from '../kit/child-result.js';
+import { childToolTags } from '../kit/child-tags.js';
+import { objectInput } from '../kit/object-input.js';
 
 export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   extends Pick<
@@ -42,7 +41,7 @@ const OPTIONS: Fields = {
 
 /** See `agent.asTool()`. */
 export function agentTool<Input, Output>(
-  agent: Agent,
+  agent: RunningAgent,
   options: AsToolOptions<Input, Output>,
 ): Tool<Input, Output> {
   checkValue('options', kinds.record, options);
@@ -55,10 +54,9 @@ export function agentTool<Input, Output>(
     input: input ?? (PROMPT as unknown as StandardSchema<Input, Output>),
     // A repeated call continues where it was, so it is never in doubt.
     onInDoubt: 'retry',
-    async execute(args, given) {
-      const ctx = internal(given);
-      const onEvent = ctx._run.watched
-        ? (event: Parameters<typeof forwardChildEvent>[1], id: string) => forwardChildEvent(ctx, event, id)
+    async execute(args, ctx) {
+      const onEvent: ChildRun['onEvent'] = ctx.isWatched
+        ? (event, id) => forwardChildEvent(ctx, event, id)
         : undefined;
       return childResult(await runChild(ctx, { agent, input: told(args), onEvent, inheritGuards }));
     },

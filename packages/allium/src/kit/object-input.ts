@@ -1,10 +1,10 @@
 /** Input schemas for this package's own tools: Standard Schemas without a schema library. */
-import { isRecord } from '../lib/errors.js';
-import * as kinds from '../lib/kinds.js';
-import { isOf, type Kind } from '../lib/shapes.js';
-import { deepFreeze } from './messages.js';
-import type { JsonSchema } from './model.js';
-import type { SchemaIssue, StandardSchema } from './standard-schema.js';
+import { isRecord } from '../kernel/lib/errors.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { isOf, type Kind } from '../kernel/lib/shapes.js';
+import { deepFreeze } from '../kernel/messages/messages.js';
+import type { JsonSchema } from '../kernel/messages/model.js';
+import type { SchemaIssue, StandardSchema } from '../kernel/messages/standard-schema.js';
 
 /** One property of the input. `object` also accepts the JSON text of an object, which some models write. */
 export interface Field {

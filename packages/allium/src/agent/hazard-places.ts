@@ -1,8 +1,8 @@
 /** Where the middleware of a plan stand relative to each other, for the checks in `hazards`. */
 
-import type { GuardPoint } from '../protocol/guard.js';
-import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
-import { type Layer, type RuleHook, SEAMS, type Seam } from '../protocol/plan.js';
+import type { GuardPoint } from '../kernel/protocol/guard.js';
+import type { Plan, PlannedMiddleware } from '../kernel/protocol/middleware.js';
+import { type Layer, type RuleHook, SEAMS, type Seam } from '../kernel/protocol/plan.js';
 
 export type Nested = (plan: Plan, outer: PlannedMiddleware, inner: PlannedMiddleware) => boolean;
 

@@ -1,10 +1,10 @@
 /** Finds combinations that work but surprise, from what middleware declare and never from their names. */
 
-import { isByObject, ownsRunState } from '../plan/twins.js';
-import type { Plan, PlannedMiddleware } from '../protocol/middleware.js';
-import { SEAMS } from '../protocol/plan.js';
-import type { Hazard } from '../protocol/traits.js';
-import { UNGUARDED_AGENTS } from './child-tags.js';
+import { isByObject, ownsRunState } from '../kernel/plan/twins.js';
+import type { Plan, PlannedMiddleware } from '../kernel/protocol/middleware.js';
+import { SEAMS } from '../kernel/protocol/plan.js';
+import type { Hazard } from '../kernel/protocol/traits.js';
+import { UNGUARDED_AGENTS } from '../kit/child-tags.js';
 import {
   at,
   changesAt,

@@ -1,13 +1,13 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
 
-import { modelName } from '../messages/model.js';
-import { extraModels } from '../plan/extra-models.js';
-import { optionsData } from '../plan/twins.js';
-import type { GuardPoint } from '../protocol/guard.js';
-import type { Plan } from '../protocol/middleware.js';
-import { RULE_HOOKS, RULES, type RuleHook, SEAMS, type Seam } from '../protocol/plan.js';
-import type { Hazard } from '../protocol/traits.js';
-import { RUNS_AGENTS, UNGUARDED_AGENTS } from './child-tags.js';
+import { modelName } from '../kernel/messages/model.js';
+import { extraModels } from '../kernel/plan/extra-models.js';
+import { optionsData } from '../kernel/plan/twins.js';
+import type { GuardPoint } from '../kernel/protocol/guard.js';
+import type { Plan } from '../kernel/protocol/middleware.js';
+import { RULE_HOOKS, RULES, type RuleHook, SEAMS, type Seam } from '../kernel/protocol/plan.js';
+import type { Hazard } from '../kernel/protocol/traits.js';
+import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../kit/child-tags.js';
 import { findHazards } from './hazards.js';
 
 export interface Explanation {

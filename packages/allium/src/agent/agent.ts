@@ -1,0 +1,34 @@
+/** An agent as users hold it: what the kernel runs, and what is made of that with public names. */
+
+import { Agent as Running } from '../kernel/agent/agent.js';
+import { checkKeys } from '../kernel/lib/shapes.js';
+import type { RunOptions } from '../kernel/protocol/run-options.js';
+import type { Tool } from '../kernel/protocol/tool.js';
+import { type AsToolOptions, agentTool } from './agent-tool.js';
+import { type Explanation, explainPlan } from './explain.js';
+
+declare module '../kernel/protocol/contexts.js' {
+  interface RunningAgent extends Agent {}
+}
+
+export class Agent extends Running {
+  /**
+   * Makes this agent a tool of another. Each call is a run in a session under the caller's, in the caller's store. It
+   * shares budgets, abort and tenant. Its questions suspend the caller, and the answers reach it.
+   *
+   * @example
+   * const clerk = new Agent({ name: 'clerk', model, tools: [lookUp] });
+   * const boss = new Agent({ model, tools: [clerk.asTool({ name: 'ask_clerk', description: 'Asks the clerk.' })] });
+   */
+  asTool<Input = { prompt: string }, Output = Input>(
+    options: AsToolOptions<Input, Output>,
+  ): Tool<Input, Output> {
+    return agentTool(this, options);
+  }
+
+  /** Shows what is composed, in which order, and what is dangerous about it. `String(explanation)` is for people. */
+  explain(options: Pick<RunOptions, 'middleware'> = {}): Explanation {
+    checkKeys('explain()', options, ['middleware']);
+    return explainPlan(this.planFor(options.middleware));
+  }
+}
