@@ -19,7 +19,6 @@ export {
   sessionConflict,
 } from './kernel/lib/errors.js';
 export type { JsonOnly } from './kernel/lib/frozen-json.js';
-export { terminalJson, terminalText } from './kernel/lib/terminal-text.js';
 export {
   type AssistantContent,
   type AssistantMessage,
@@ -156,4 +155,5 @@ export { memoryStore } from './kernel/store/memory-store.js';
 export { readTrace } from './kernel/story/read-trace.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
+export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { isTransient } from './kit/transient.js';

@@ -1,9 +1,13 @@
 /** An agent as users hold it: what the kernel runs, and what is made of that with public names. */
 
 import { Agent as Running } from '../kernel/agent/agent.js';
+import type { AgentOptions } from '../kernel/agent/agent-options.js';
+import type { ObserverProblem } from '../kernel/events/observer-feed.js';
+import { shown } from '../kernel/lib/errors.js';
 import { checkKeys } from '../kernel/lib/shapes.js';
 import type { RunOptions } from '../kernel/protocol/run-options.js';
 import type { Tool } from '../kernel/protocol/tool.js';
+import { terminalText } from '../kit/terminal-text.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 
@@ -12,6 +16,10 @@ declare module '../kernel/protocol/contexts.js' {
 }
 
 export class Agent extends Running {
+  constructor(options: AgentOptions) {
+    super(options, warn);
+  }
+
   /**
    * Makes this agent a tool of another. Each call is a run in a session under the caller's, in the caller's store. It
    * shares budgets, abort and tenant. Its questions suspend the caller, and the answers reach it.
@@ -31,4 +39,12 @@ export class Agent extends Running {
     checkKeys('explain()', options, ['middleware']);
     return explainPlan(this.planFor(options.middleware));
   }
+}
+
+function warn(problem: ObserverProblem): void {
+  const what =
+    problem.error === undefined
+      ? `is too slow; ${problem.dropped} events were dropped`
+      : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
+  globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
 }

@@ -5,12 +5,11 @@ import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
-import { invalidOption, messageOf, shown } from '../lib/errors.js';
+import { invalidOption, messageOf } from '../lib/errors.js';
 import { FOREIGN_AGENT } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
 import { randomId } from '../lib/random-id.js';
 import { checkFields, checkValue } from '../lib/shapes.js';
-import { terminalText } from '../lib/terminal-text.js';
 import { deepFreeze, type MessageInput } from '../messages/messages.js';
 import type { Model, ModelSettings } from '../messages/model.js';
 import { type PriceOf, priceReader } from '../messages/prices.js';
@@ -78,7 +77,8 @@ export class Agent {
   /** The plans of this agent as a sub-agent, by the plan of the caller. */
   private readonly inherited = new WeakMap<Plan, ComposedPlan>();
 
-  constructor(options: AgentOptions) {
+  /** `warn`: reports a problem with an observer if `onObserverError` isn't given. */
+  constructor(options: AgentOptions, warn: (problem: ObserverProblem) => void) {
     checkFields('Agent', AGENT_OPTIONS, options, FOREIGN_AGENT);
     const { settings = {}, middleware = [], observers = [] } = options;
     this.name = options.name ?? 'agent';
@@ -213,14 +213,6 @@ function ownSettings(settings: ModelSettings): ModelSettings {
   } catch (cause) {
     throw invalidOption('settings', `plain data (${messageOf(cause)})`, settings);
   }
-}
-
-function warn(problem: ObserverProblem): void {
-  const what =
-    problem.error === undefined
-      ? `is too slow; ${problem.dropped} events were dropped`
-      : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
-  globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
 }
 
 /** An id that isn't text, such as a promise, would be the same for every session. */

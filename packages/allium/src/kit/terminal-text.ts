@@ -1,5 +1,5 @@
 /** Makes foreign text safe for a terminal: control and hidden characters are spelled out. */
-import { invalidOption } from './errors.js';
+import { invalidOption } from '../kernel/lib/errors.js';
 
 /**
  * Characters that don't look like what they are: controls (C0, DEL, C1), marks that turn the direction of writing,
