@@ -7,7 +7,7 @@ import * as kinds from '../lib/kinds.js';
 import { checkValue } from '../lib/shapes.js';
 import { lackOfMessages } from '../messages/message-input.js';
 import { deepFreeze, isFrozenMessage, type Message } from '../messages/messages.js';
-import { checkModel, MODEL_SETTINGS } from '../messages/model.js';
+import { MODEL, MODEL_SETTINGS } from '../messages/model.js';
 import { TOOLS, type Tool } from '../protocol/tool.js';
 import type { ModelContext } from './model-context.js';
 import { authorOf } from './request-changes.js';
@@ -62,7 +62,7 @@ export function checkRequest(request: RequestParts, sound: RequestParts, ctx: Mo
   if (messages !== sound.messages) checkMessages(messages, ctx);
   if (systemPrompt !== sound.systemPrompt) checkValue('ctx.systemPrompt', kinds.text, systemPrompt);
   if (tools !== sound.tools) checkTools(tools);
-  if (model !== sound.model) checkModel('ctx.model', model);
+  if (model !== sound.model) checkValue('ctx.model', MODEL, model);
   if (settings !== sound.settings) checkValue('ctx.settings', MODEL_SETTINGS, settings);
 }
 

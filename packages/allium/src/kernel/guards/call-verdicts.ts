@@ -84,7 +84,6 @@ export function hasCallVerdict({ content }: ModelResponse, ctx: PublicContext): 
 /** Used instead of the hash of arguments in verdict entries of guards. */
 export const BY_GUARDS = 'guards';
 
-/** The journal entries for verdicts about the calls of a message. */
 export function verdictEntries(
   ctx: Context,
   { content }: AssistantMessage,

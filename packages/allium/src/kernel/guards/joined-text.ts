@@ -57,14 +57,12 @@ export class JoinedText {
     for (const stage of this.stages ?? []) stage.releaseFinal();
   }
 
-  /** The response is complete. */
   end(): void {
     this.ended.fill(true);
     this.judgeNextBlock();
     for (const stage of this.stages ?? []) stage.end();
   }
 
-  /** Releases text of a block. */
   release(i: number, text: string): void {
     this.safe[i] += text;
     if (text !== '') this.released(this.blocks[i]!, text);

@@ -46,12 +46,10 @@ export function report(
   ctx._run.report(verdict, `${what} ${point}`, ctx);
 }
 
-/** The replacement for a span. */
 export function replaced({ guard: { replacement = '[redacted]' } }: PlannedGuard, span: Span): string {
   return span.replacement ?? replacement;
 }
 
-/** Does it refuse what it finds? */
 export function refuses({ guard: { action } }: PlannedGuard): boolean {
   return action === 'block' || action === 'stop' || action === 'feedback';
 }

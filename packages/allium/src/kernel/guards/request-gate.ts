@@ -33,7 +33,6 @@ export class RequestGate {
     return this.changed ? Object.freeze(this.kept.slice(0, messages.length)) : undefined;
   }
 
-  /** Any list of messages. */
   async all(messages: readonly Message[], ctx: ModelContext): Promise<readonly Message[]> {
     const settled = await Promise.allSettled(messages.map((message) => this.one(message, ctx)));
     return settled.map((one) => {

@@ -15,7 +15,6 @@ import { JoinedText, type MakeStages } from './joined-text.js';
 import { SpanStage } from './redact-stream.js';
 import { refuses, replaced, reportFindings, stopFor } from './refusal.js';
 
-/** What the guards left of the content of a response. */
 export interface JudgedContent {
   readonly content: ModelResponse['content'];
   readonly calls: CallVerdicts;
@@ -78,7 +77,6 @@ export class ResponseGate {
   private readonly data = new Map<number, unknown>();
   /** Reports about streamed text, for when the response counts. */
   private untold: (() => void)[] = [];
-  /** The text and the thinking. */
   private readonly said: { [K in Kind]?: JoinedText } = {};
   private readonly table: GuardTable;
 
@@ -98,7 +96,6 @@ export class ResponseGate {
     joined.push(index, text);
   }
 
-  /** A block is complete. */
   close(index: number): void {
     this.said.text?.close(index);
     this.said.thinking?.close(index);

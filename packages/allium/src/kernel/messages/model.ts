@@ -2,7 +2,7 @@
 import { invalidOption, isRecord } from '../lib/errors.js';
 import { FOREIGN_SETTINGS } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
-import { checkValue, type Kind } from '../lib/shapes.js';
+import type { Kind } from '../lib/shapes.js';
 import type {
   FileContent,
   FinishReason,
@@ -159,8 +159,3 @@ export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
 }
 
 export const MODEL: Kind<Model> = kinds.model<Model>();
-
-/** Throws for something that is not a model. */
-export function checkModel(option: string, model: unknown): void {
-  checkValue(option, MODEL, model);
-}

@@ -6,10 +6,11 @@ import { frozenMessages } from '../context/request-checks.js';
 import { originalOf } from '../guards/guard-model-calls.js';
 import { Onion } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
+import { checkFields, checkValue } from '../lib/shapes.js';
 import { toMessages } from '../messages/message-input.js';
 import type { ModelResponse } from '../messages/messages.js';
-import { checkModel, type Model } from '../messages/model.js';
-import { checkGenerate } from '../plan/run-options.js';
+import { MODEL, type Model } from '../messages/model.js';
+import { GENERATE } from '../plan/run-options.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import { isControl } from '../protocol/signals.js';
 import { callModel } from './model-call.js';
@@ -21,8 +22,8 @@ export async function generate(
   model: Model,
   request: GenerateRequest,
 ): Promise<ModelResponse> {
-  checkModel('model of ctx.generate()', model);
-  checkGenerate(request);
+  checkValue('model of ctx.generate()', MODEL, model);
+  checkFields('ctx.generate()', GENERATE, request);
   // Its usage would be in no journal and count for no limit.
   if (run.over)
     throw new AlliumError(

@@ -65,7 +65,8 @@ export function declaredOptions(
   return Object.freeze(Object.fromEntries(given.filter(([, value]) => value !== undefined)));
 }
 
-const GENERATE: Fields = {
+/** The request of `ctx.generate()`. */
+export const GENERATE: Fields = {
   messages: kinds.required(kinds.kind('text or messages for ctx.generate()', (value) => value !== undefined)),
   systemPrompt: kinds.text,
   tools: kinds.listOf(
@@ -74,8 +75,3 @@ const GENERATE: Fields = {
   ),
   settings: MODEL_SETTINGS,
 } satisfies Record<keyof GenerateRequest, Kind>;
-
-/** Checks the request of `ctx.generate()`: a misspelt part would be ignored, and a wrong one would fail later. */
-export function checkGenerate(request: GenerateRequest): void {
-  checkFields('ctx.generate()', GENERATE, request);
-}
