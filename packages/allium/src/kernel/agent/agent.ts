@@ -83,10 +83,8 @@ export class Agent {
     const { settings = {}, middleware = [], observers = [] } = options;
     this.name = options.name ?? 'agent';
     this.model = options.model;
-    const { systemPrompt = '' } = options;
-    const blocks = typeof systemPrompt === 'string' ? { systemPrompt } : joinedBlocks(systemPrompt);
-    this.systemPrompt = blocks.systemPrompt;
-    const { systemBlocks } = blocks as Partial<ReturnType<typeof joinedBlocks>>;
+    const { systemPrompt, systemBlocks } = joinedBlocks(options.systemPrompt ?? '');
+    this.systemPrompt = systemPrompt;
     this.settings = ownSettings(systemBlocks ? { ...settings, systemBlocks } : settings);
     this.laterSettings = options.toolChoiceTurns === 'all' ? this.settings : undemanding(this.settings);
     this.limits = Object.freeze({ ...options.limits });

@@ -33,10 +33,11 @@ export const SYSTEM_PROMPT: Kind<string | readonly (string | SystemBlock)[]> = k
 );
 
 /** The whole text, with a blank line between blocks, and where they end. */
-export function joinedBlocks(blocks: readonly (string | SystemBlock)[]): {
+export function joinedBlocks(blocks: string | readonly (string | SystemBlock)[]): {
   readonly systemPrompt: string;
-  readonly systemBlocks: readonly SystemMark[];
+  readonly systemBlocks?: readonly SystemMark[];
 } {
+  if (typeof blocks === 'string') return { systemPrompt: blocks };
   const given = blocks
     .map((block): SystemBlock => (typeof block === 'string' ? { text: block } : block))
     .filter(({ text }) => text !== '');
