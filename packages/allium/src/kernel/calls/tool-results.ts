@@ -165,12 +165,15 @@ function reportEnd(call: Call, message: ToolMessage): void {
   run.emit({ type: 'tool_execution_end', runId, sessionId, toolCall, message, ...error });
 }
 
+/** Whose calls are reported, and to whom. */
+type Telling = Pick<ToolsRun, 'runId' | 'sessionId' | 'watched' | 'turn' | 'emit'>;
+
 /**
  * Reports calls that were answered together with the end of the run, after their turn had ended. Those that somebody was
  * asked about have begun.
  */
 export function tellUnanswered(
-  run: ToolsRun,
+  run: Telling,
   { calls, asked, message }: OpenBatch,
   entries: readonly Unanswered[],
 ): void {

@@ -622,6 +622,27 @@ describe('a new message', () => {
     expect(transcript(messages)[2]).toContain('Not run: a new message came');
   });
 
+  it('after a suspension lets observers see that the open calls have ended', async () => {
+    const seen: AgentEvent[] = [];
+    const agent = new Agent({
+      model: scriptedModel([call(), 'fine']),
+      tools: [echo],
+      store: memoryStore(),
+      middleware: [{ beforeToolCall: () => ({ ask: {} }) }],
+      observers: [(event) => void seen.push(event)],
+    });
+    const session = agent.session('s');
+    const { runId } = await session.run('go');
+    const { events } = await watched(session, 'never mind');
+    await agent.observersIdle();
+    const of = (type: AgentEvent['type']) => seen.filter((event) => event.type === type);
+    expect(of('tool_execution_start')).toHaveLength(1);
+    expect(of('tool_execution_end')).toMatchObject([{ runId, message: { isError: true } }]);
+    expect(of('turn_start')).toHaveLength(of('turn_end').length);
+    // The stream of the new run has only its own events.
+    expect(events.every((event) => !('runId' in event) || event.runId !== runId)).toBe(true);
+  });
+
   it('may be a whole conversation, which is checked before it is appended', async () => {
     const model = scriptedModel(['ok']);
     const agent = new Agent({ model });

@@ -1,6 +1,7 @@
 /** The beginning of a run: loads the session, then starts a run or finds the one to resume. */
 
 import { endAnswered, endChildren, turnOf } from '../calls/end-children.js';
+import { tellUnanswered } from '../calls/tool-results.js';
 import { isAsked, unanswered } from '../calls/unanswered.js';
 import {
   type Answer,
@@ -28,6 +29,7 @@ import { randomId } from '../lib/random-id.js';
 import type { Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
 import { readEnough } from '../plan/enough-history.js';
+import type { AgentEvent } from '../protocol/events.js';
 import { type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
 import { kernelStop } from '../protocol/signals.js';
@@ -281,18 +283,25 @@ async function postAnswers(
   return ids;
 }
 
-/** A new message ends what was left open: every pending call gets a visible result before the history continues. */
+/**
+ * A new message ends what was left open: every pending call gets a visible result before the history continues. Observers
+ * of the agent hear of it, as they heard that the calls began; the stream of the new run has only its own events.
+ */
 async function settleOpen(
   journal: Journal,
   { agent, store, forgets }: Start,
   { tools }: Plan,
 ): Promise<void> {
   const open = journal.state.open!;
-  const { runId, turns } = open;
+  const { runId, turns, batch } = open;
+  const { sessionId } = journal.state;
   const stop: Stop = { reason: 'stopped', message: 'A new message came.' };
-  await endChildren({ store, agent, forgets }, journal.state.sessionId, turnOf(open));
-  await journal.append([
-    ...unanswered(open, 'a new message came before this call was settled.', tools, agent),
-    { type: 'run_end', runId, status: 'stopped', stop, turns },
-  ]);
+  await endChildren({ store, agent, forgets }, sessionId, turnOf(open));
+  const results = unanswered(open, 'a new message came before this call was settled.', tools, agent);
+  await journal.append([...results, { type: 'run_end', runId, status: 'stopped', stop, turns }]);
+  const watched = agent._feeds.length > 0;
+  const emit = (event: AgentEvent): void => {
+    for (const feed of agent._feeds) feed.push(event);
+  };
+  if (batch) tellUnanswered({ runId, sessionId, turn: turns, watched, emit }, batch, results);
 }
