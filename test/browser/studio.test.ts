@@ -240,7 +240,9 @@ describe.skipIf(!program)('Studio in a browser', () => {
     const card = page.locator('.question');
     for (const _ of ['in the inbox', 'on the page of the run']) {
       expect(await card.innerText()).toMatch(/tool pay · asked by asks · session a/);
-      expect(await card.locator('.passed .code').innerText()).toMatch(/"limit": 20,\s+"note": "<b>x<\/b>"/);
+      expect(await card.getByLabel('Details of the question').locator('.code').innerText()).toMatch(
+        /"limit": 20,\s+"note": "<b>x<\/b>"/,
+      );
       await goTo('#/runs');
       await page.locator('a.row').click();
       await card.waitFor();

@@ -1,5 +1,5 @@
 /** The inbox: what runs ask people, and the answers people give here. */
-import { type Agent, type Decision, type PendingRequest, type Tool, toolSpec } from 'allium';
+import { type Agent, type Decision, type Entry, type PendingRequest, type Tool, toolSpec } from 'allium';
 import { problemWithAnswer } from 'allium/kit';
 import { listRuns } from './run-list.js';
 import type { Sources } from './sources.js';
@@ -77,8 +77,8 @@ export interface GivenAnswer {
   readonly decision: Decision;
 }
 
-/** How long the server waits to see whether a run takes the answer. */
-const TAKEN_MS = 1500;
+/** When the server looks whether a run has taken the answer: milliseconds from one look to the next. */
+const LOOKS_MS = [50, 100, 200, 400, 750];
 
 /**
  * Answers a question. A run that waits, in whichever process, takes the answer from its inbox. Throws if the
@@ -97,17 +97,23 @@ export async function answerQuestion(
   if (problem !== undefined) throw new AnswerRefused(problem);
   const store = await sources.storeOf(sessionId);
   const session = anyone.session(sessionId, { store, ...(tenant !== undefined && { tenant }) });
+  const last = (await sources.read(sessionId, 1)).at(-1)?.seq ?? 0;
   await session.answer(requestId, { ...decision, hash: request.hash });
-  for (const end = Date.now() + TAKEN_MS; Date.now() < end; ) {
-    await new Promise((resolve) => setTimeout(resolve, 75));
-    const open = await openQuestion(sources, agents, sessionId, requestId).catch(() => undefined);
-    if (!open) return { taken: true };
+  for (const ms of LOOKS_MS) {
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    // A run journals an answer when it takes it. Only what is new is read: the session may be long.
+    const since = await sources.read(sessionId, last + 1);
+    if (since.some((entry) => isTaking(entry, requestId))) return { taken: true };
   }
   return {
     taken: false,
     ...(tenant !== undefined && { tenant }),
     hint: `No process waits for it. The answer counts when the run is resumed: allium sessions resume ${sessionId}`,
   };
+}
+
+function isTaking(entry: Entry, requestId: string): boolean {
+  return entry.type === 'run_end' || (entry.type === 'answer' && entry.requestId === requestId);
 }
 
 export class AnswerRefused extends Error {

@@ -13,6 +13,7 @@ import {
   window,
 } from 'allium';
 import { type ApprovalVerdict, approval, ask } from 'allium/middleware/approval';
+import { circuitBreaker } from 'allium/middleware/circuit-breaker';
 import { costTracking } from 'allium/middleware/cost-tracking';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { loopGuard } from 'allium/middleware/loop-guard';
@@ -132,6 +133,7 @@ function fields(properties: Readonly<Record<string, Property>>) {
 }
 
 function tools(pause: DemoOptions['pause']) {
+  const busyOnce = new Set<unknown>();
   return [
     tool({
       name: 'find_order',
@@ -140,6 +142,10 @@ function tools(pause: DemoOptions['pause']) {
       idempotent: true,
       async execute({ order }: Args) {
         await pause(180 + (digits(order) % 240));
+        if (digits(order) % 5 === 0 && !busyOnce.has(order)) {
+          busyOnce.add(order);
+          throw new Overloaded('The order system is busy. Try again.');
+        }
         if (digits(order) % 7 === 0) throw new Error(`The order system does not know ${order}.`);
         const total = 20 + (digits(order) % 230);
         return JSON.stringify({
@@ -189,6 +195,7 @@ function digits(text: unknown): number {
 
 /** Every third call of such a question fails once, so that retries can be seen. */
 class Overloaded extends Error {
+  override readonly name = 'Overloaded';
   readonly status = 529;
 }
 
@@ -327,7 +334,10 @@ export function demoAgent({ store, clock, newId, tenant, pause }: DemoOptions, l
     middleware: [
       costTracking(),
       timeout({ modelMs: 60_000, ...time }),
+      // Left inside the timeout, so that there is a hazard to see: explain() says what is wrong with it.
+      circuitBreaker({ failures: 20, ...time }),
       retry({ attempts: 3, minDelayMs: 300, jitter: 'none', ...time }),
+      retry({ name: 'tool-retry', on: 'tool', attempts: 2, minDelayMs: 150, jitter: 'none', ...time }),
       privacy(),
       topic(),
       houseRules(),

@@ -55,6 +55,8 @@ function recorded(end: number): readonly RecordedSession[] {
 
 function moved(entry: NewEntry, ms: number): NewEntry {
   const at = entry.at + ms;
+  if (entry.type === 'trace')
+    return { ...entry, at, records: entry.records.map((one) => ({ ...one, at: one.at + ms })) };
   if (entry.type !== 'request') return { ...entry, at };
   return { ...entry, at, request: { ...entry.request, createdAt: entry.request.createdAt + ms } };
 }

@@ -50,7 +50,9 @@ export function receivedIn(
   const trace = readTrace(sessionId, entries, runId);
   if (!trace?.records.some(({ n, sent }) => n === call.n && sent !== undefined))
     return fromHistory(entries, call);
-  const { systemPrompt, systemPromptBy, tools, messages, leftOut, steps } = trace.requestAt(call.n);
+  const { systemPrompt, ownSystemPrompt, systemPromptBy, tools, messages, leftOut, steps } = trace.requestAt(
+    call.n,
+  );
   // Texts that guards have not judged are withheld, and their writers with them: the turn's own records name those.
   const writers = trace.records.filter(
     (one) => one.turn === call.turn && one.n < call.n && one.by !== 'agent' && one.changes?.systemPrompt,
@@ -76,7 +78,11 @@ export function receivedIn(
   return {
     call,
     basis: 'exact',
-    systemPrompt: { text: systemPrompt, ...(promptBy.length > 0 && { by: promptBy }) },
+    systemPrompt: {
+      text: systemPrompt,
+      ...(promptBy.length > 0 && { by: promptBy }),
+      ...(ownSystemPrompt !== undefined && { was: ownSystemPrompt }),
+    },
     tools: tools.map(({ name }) => name),
     messages: [...removed, ...sent],
     acts: actsOf(taken),

@@ -2,7 +2,7 @@
 import { type Entry, textOf } from 'allium';
 import type { Sources } from './sources.js';
 import { type RunFold, rowOf, type SessionFold, type Summaries } from './summaries.js';
-import type { RunFilter, RunPage, RunRow } from './wire.js';
+import type { DamagedSession, RunFilter, RunPage, RunRow } from './wire.js';
 
 /** Sessions asked of the store at a time, and rows of a page. The first one is small, to be there at once. */
 const FIRST = 100;
@@ -21,7 +21,7 @@ export async function listRuns(
   const size = cursor === undefined ? FIRST : LATER;
   const rows: RunRow[] = [];
   let scanned = 0;
-  let damaged = 0;
+  const damaged: DamagedSession[] = [];
   let next = cursor;
   do {
     const page = await sources.list({
@@ -33,8 +33,8 @@ export async function listRuns(
       scanned++;
       try {
         rows.push(...(await rowsOf(sources, await summaries.of(info), filter)));
-      } catch {
-        damaged++;
+      } catch (error) {
+        damaged.push({ sessionId: info.sessionId, problem: (error as Error).message });
       }
     }
     next = page.next;

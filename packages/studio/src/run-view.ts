@@ -266,8 +266,9 @@ class ViewBuilder {
 /** Model calls in the trace that no message belongs to: failed attempts, and calls of middleware. */
 function withAttempts(spans: readonly SpanRow[], records: readonly TraceRecord[]): readonly SpanRow[] {
   const calls = records.filter(({ sent, error, caller }) => sent && (error || caller !== undefined));
-  if (calls.length === 0) return spans;
-  const out = spans.filter(({ kind }) => kind !== 'attempt');
+  const tried = withToolAttempts(spans, records);
+  if (calls.length === 0) return tried;
+  const out = tried.filter(({ kind, id }) => kind !== 'attempt' || id.startsWith('r'));
   for (const { n, at, ms, turn, attempt = 1, error, caller } of calls) {
     const span: SpanRow = {
       ...{ id: `r${n}`, kind: 'attempt', depth: 1, turn, start: at, end: at + ms },
@@ -280,6 +281,27 @@ function withAttempts(spans: readonly SpanRow[], records: readonly TraceRecord[]
     else out.splice(next, 0, span);
   }
   return out;
+}
+
+/** Below each tool call that was made more than once: its attempts. */
+function withToolAttempts(spans: readonly SpanRow[], records: readonly TraceRecord[]): readonly SpanRow[] {
+  return spans.flatMap((span) => {
+    if (span.kind !== 'tool') return span;
+    const tries = records.filter(
+      ({ by, hook, turn, callId }) => by === 'tool' && hook === 'execute' && span.id === `c${turn}.${callId}`,
+    );
+    if (tries.length < 2) return span;
+    const attempts = tries.map(
+      ({ n, at, ms, error }, index): SpanRow => ({
+        ...{ id: `r${n}`, kind: 'attempt', depth: span.depth + 1, turn: span.turn, start: at, end: at + ms },
+        label: `Attempt ${index + 1}`,
+        status: error ? 'error' : 'ok',
+        ...(error && { note: oneLine(error.message ?? error.name, 80) }),
+        ...(span.messageId !== undefined && { messageId: span.messageId }),
+      }),
+    );
+    return [span, ...attempts];
+  });
 }
 
 /** The bars, and below the call of each sub-agent its own. */

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
-import { Agent, type Store, tool, userMessage } from 'allium';
+import { Agent, type Middleware, type Store, tool, userMessage } from 'allium';
 import { approval } from 'allium/middleware/approval';
+import { retry } from 'allium/middleware/retry';
 import { memoryStore } from 'allium/stores/memory';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -137,7 +138,22 @@ describe('who may talk to it', () => {
 
 describe('runs', () => {
   it('lists an empty store', async () => {
-    expect(await read('/api/runs')).toEqual({ rows: [], scanned: 0, damaged: 0 });
+    expect(await read('/api/runs')).toEqual({ rows: [], scanned: 0, damaged: [] });
+  });
+
+  it('names sessions that cannot be read, and says why', async () => {
+    await agent(text('Hello.')).session('good').run('Hi');
+    await agent(text('Hello.')).session('bad').run('Hi');
+    const { read: readAll } = store;
+    Object.assign(store, {
+      read: (id: string, from: number) => {
+        if (id === 'bad') throw new Error('Line 3 is not JSON.');
+        return readAll.call(store, id, from);
+      },
+    });
+    const { rows, damaged } = await read<RunPage>('/api/runs');
+    expect(rows).toHaveLength(1);
+    expect(damaged).toEqual([{ sessionId: 'bad', problem: 'Line 3 is not JSON.' }]);
   });
 
   it('tells what a run asked, did, took and cost, newest first', async () => {
@@ -252,6 +268,47 @@ describe('a run', () => {
     expect(items.map(({ role, text: said }) => `${role}: ${said}`)).toEqual([
       ...['user: Pay 3', 'assistant: ', 'tool: Paid 3.', 'assistant: Done.'],
     ]);
+  });
+
+  it('shows the attempts of a tool call that was tried again below it', async () => {
+    let tries = 0;
+    const flaky = tool({
+      name: 'flaky',
+      description: 'Works the second time.',
+      input: z.object({}),
+      execute() {
+        if (++tries === 1) throw Object.assign(new Error('The service is busy.'), { status: 503 });
+        return 'worked';
+      },
+    });
+    const again = retry({ on: 'tool', minDelayMs: 0, jitter: 'none' });
+    const model = scriptedModel([toolCalls({ name: 'flaky' }), text('Done.')]);
+    const traced = new Agent({ model, store, tools: [flaky], middleware: [again], trace: 'changes' });
+    const { runId } = await traced.session('s').run('Go');
+    const { spans } = await read<RunView>(`/api/run?session=s&run=${runId}`);
+    const shown = spans.map(({ kind, label, depth, status, note }) => [kind, label, depth, status, note]);
+    expect(shown.slice(2, 5)).toEqual([
+      ['tool', 'flaky', 1, 'ok', '{}'],
+      ['attempt', 'Attempt 1', 2, 'error', 'The service is busy.'],
+      ['attempt', 'Attempt 2', 2, 'ok', undefined],
+    ]);
+  });
+
+  it('shows which words of the system prompt are new, also where judges keep texts out of the trace', async () => {
+    const judge: Middleware = {
+      name: 'judge',
+      guard: { on: ['input'], judge: () => ({ type: 'allow' }), action: 'stop' },
+    };
+    const adding: Middleware = { name: 'adding', transformSystemPrompt: (prompt) => `${prompt} Be brief.` };
+    const model = scriptedModel(['Hello.']);
+    const middleware = [judge, adding];
+    const traced = new Agent({ model, store, systemPrompt: 'You help.', middleware, trace: 'changes' });
+    const { runId } = await traced.session('s').run('Hi');
+    const { calls } = await read<RunView>(`/api/run?session=s&run=${runId}`);
+    const { systemPrompt } = await read<ReceivedView>(
+      `/api/received?session=s&run=${runId}&call=${calls[0]!.n}`,
+    );
+    expect(systemPrompt).toEqual({ text: 'You help. Be brief.', was: 'You help.', by: ['adding'] });
   });
 
   it('shows the run of a sub-agent below its call', async () => {

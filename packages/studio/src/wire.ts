@@ -44,8 +44,13 @@ export interface RunPage {
   readonly next?: string;
   /** Sessions that were looked at for this page. */
   readonly scanned: number;
-  /** Sessions that cannot be read. */
-  readonly damaged: number;
+  /** Sessions that cannot be read, and why. */
+  readonly damaged: readonly DamagedSession[];
+}
+
+export interface DamagedSession {
+  readonly sessionId: string;
+  readonly problem: string;
 }
 
 export interface RunFilter {

@@ -146,7 +146,12 @@ export function QuestionCard({
         )}
       </p>
       <div class="texts">
-        {way !== 'edit' && <LongText text={pretty(request.arguments)} code />}
+        {way !== 'edit' && (
+          <section class="passed" aria-label="Arguments">
+            <p class="muted">Arguments</p>
+            <LongText text={pretty(request.arguments)} code />
+          </section>
+        )}
         {request.details !== undefined && (
           <section class="passed" aria-label="Details of the question">
             <p class="muted">Details of the question</p>

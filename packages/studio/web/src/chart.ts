@@ -16,8 +16,7 @@ export function draw(
   { days, lines }: Series,
   what: 'cost' | 'tokens',
 ): { destroy(): void } {
-  const style = getComputedStyle(document.documentElement);
-  const colour = (name: string) => style.getPropertyValue(name).trim();
+  const colour = (name: string) => resolved(`var(${name})`);
   const value = what === 'cost' ? dollars : tokens;
   const shade = (index: number) =>
     index === 0
@@ -32,7 +31,7 @@ export function draw(
         { value: (_, at) => (at === null ? '–' : dayName(at * 1000)), label: 'Day' },
         ...lines.map(({ name }, index) => ({
           label: shown(name),
-          stroke: mixed(shade(index)),
+          stroke: resolved(shade(index)),
           width: 2,
           dash: [...DASHES[index % DASHES.length]!],
           points: { show: days.length < 40, size: 6 },
@@ -65,8 +64,8 @@ export function draw(
   );
 }
 
-/** A canvas takes no `color-mix` in some browsers: let an element work it out. */
-function mixed(text: string): string {
+/** A canvas knows no variables and, in some browsers, no `color-mix`: let an element work it out. */
+function resolved(text: string): string {
   const probe = document.createElement('i');
   probe.style.color = text;
   document.body.append(probe);

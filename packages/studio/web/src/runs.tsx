@@ -1,6 +1,6 @@
 /** The list of runs: newest first, filtered, and live. */
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { RunRow } from '../../src/wire.js';
+import type { DamagedSession, RunRow } from '../../src/wire.js';
 import { api } from './api.js';
 import { count, dollars, duration, exactly, moment, tokens } from './format.js';
 import { Empty, Loading, Problem, STATUSES, Status, Text } from './parts.js';
@@ -11,12 +11,12 @@ interface List {
   readonly rows: readonly RunRow[];
   readonly next: string | undefined;
   readonly scanned: number;
-  readonly damaged: number;
+  readonly damaged: readonly DamagedSession[];
   readonly loaded: boolean;
   readonly error?: string;
 }
 
-const EMPTY: List = { rows: [], next: undefined, scanned: 0, damaged: 0, loaded: false };
+const EMPTY: List = { rows: [], next: undefined, scanned: 0, damaged: [], loaded: false };
 const keyOf = ({ sessionId, runId }: RunRow) => `${sessionId} ${runId}`;
 
 export function Runs() {
@@ -39,7 +39,7 @@ export function Runs() {
         rows: cursor === undefined ? page.rows : merged(before.rows, page.rows),
         next: page.next,
         scanned: (cursor === undefined ? 0 : before.scanned) + page.scanned,
-        damaged: (cursor === undefined ? 0 : before.damaged) + page.damaged,
+        damaged: [...(cursor === undefined ? [] : before.damaged), ...page.damaged],
         loaded: true,
       }));
     } catch (error) {
@@ -103,11 +103,34 @@ export function Runs() {
           <p class="foot">
             {count(list.rows.length, 'run')}
             {list.next === undefined ? '' : ' so far; scroll for more'}
-            {list.damaged > 0 && ` · ${count(list.damaged, 'session')} cannot be read`}
           </p>
         </>
       )}
+      <Damaged sessions={list.damaged} />
     </section>
+  );
+}
+
+/** Most stores have none, and a list of thousands helps nobody. */
+const DAMAGED = 20;
+
+function Damaged({ sessions }: { readonly sessions: readonly DamagedSession[] }) {
+  if (sessions.length === 0) return null;
+  return (
+    <details class="damaged">
+      <summary>{count(sessions.length, 'session')} cannot be read</summary>
+      <ul>
+        {sessions.slice(0, DAMAGED).map(({ sessionId, problem }) => (
+          <li key={sessionId}>
+            <b>
+              <Text>{sessionId}</Text>
+            </b>{' '}
+            <Text>{problem}</Text>
+          </li>
+        ))}
+        {sessions.length > DAMAGED && <li>… and {sessions.length - DAMAGED} more</li>}
+      </ul>
+    </details>
   );
 }
 

@@ -166,6 +166,8 @@ export interface TracedRequest {
   readonly record: TraceRecord;
   readonly model: string;
   readonly systemPrompt: string;
+  /** The agent's own system prompt, if another one was sent and guards let it be recorded. */
+  readonly ownSystemPrompt?: string;
   /** Who wrote the system prompt, in order; empty if it is the agent's own. */
   readonly systemPromptBy: readonly string[];
   readonly tools: readonly ToolSpec[];

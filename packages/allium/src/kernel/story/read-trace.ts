@@ -19,6 +19,7 @@ import type {
 } from '../protocol/trace.js';
 import { summed } from '../trace/kept-acts.js';
 import { fromHistory, type ListItem, readList } from '../trace/message-lists.js';
+import { WITHHELD } from '../trace/telling.js';
 import { isEqual } from '../trace/value-changes.js';
 import { story } from './story.js';
 
@@ -92,11 +93,14 @@ export class TraceReader implements RunTrace {
     const latest = <K extends keyof SentRequest>(part: K): SentRequest[K] | undefined =>
       sentBefore.findLast((one) => one[part] !== undefined)?.[part];
     const prompt = latest('systemPrompt');
+    const systemPrompt = prompt ? this.textOf(prompt) : '';
+    const own = record.caller === undefined ? this.ownPrompt() : undefined;
     const steps = this.stepsOf(record, chain, prompt ? this.writersOf(prompt) : []);
     return {
       record,
       model: latest('model') ?? '',
-      systemPrompt: prompt ? this.textOf(prompt) : '',
+      systemPrompt,
+      ...(own !== undefined && own !== systemPrompt && { ownSystemPrompt: own }),
       systemPromptBy: prompt ? this.writersOf(prompt) : [],
       tools: this.toolsOf(n, latest('tools')?.names ?? []),
       settings: latest('settings') ?? {},
@@ -158,6 +162,12 @@ export class TraceReader implements RunTrace {
       (base, { start, end, text: made }) => base.slice(0, start) + made + base.slice(end),
       '',
     );
+  }
+
+  private ownPrompt(): string | undefined {
+    const own = this.records.find(({ by, changes }) => by === 'agent' && changes?.systemPrompt);
+    const text = own && this.textOf(own.changes!.systemPrompt!);
+    return text === WITHHELD ? undefined : text;
   }
 
   private writersOf(text: TracedText): readonly string[] {

@@ -82,7 +82,13 @@ export class RequestWriter {
     return this.lists.write(step, n, after, given, (message) => this.telling.message(message), this.coming);
   }
 
-  prompt(n: number, step: string, before: string, after: string): TracedText {
+  prompt(
+    n: number,
+    step: string,
+    before: string,
+    after: string,
+    tell = (text: string) => this.telling.text(text),
+  ): TracedText {
     const given = this.prompts.get(before) ?? 0;
     const last = this.lastPrompts.get(step);
     // Looking up the same string again is faster than looking up an equal one.
@@ -95,11 +101,11 @@ export class RequestWriter {
         return of === undefined ? [] : [textAgainst(of, given, text, after)];
       })
       .reduce((best, one) => (one.text.length < best.text.length ? one : best));
-    const text = made.text === '' ? '' : this.telling.text(made.text);
+    const text = made.text === '' ? '' : tell(made.text);
     // A text from which something is missing is no base for others.
     if (text === WITHHELD) return { ...made, text };
     // Two steps may each write half of what guards remove.
-    const whole = this.telling.text(after);
+    const whole = tell(after);
     if (whole !== after) return { of: 0, given, start: 0, end: 0, text: whole };
     this.remember(after, n);
     this.lastPrompts.set(step, after);
@@ -126,7 +132,8 @@ export class RequestWriter {
 
   /** The agent's own system prompt, unless it is stored already. */
   own(n: number, prompt: string): TracedText | undefined {
-    return this.prompts.has(prompt) ? undefined : this.prompt(n, 'agent', '', prompt);
+    if (this.prompts.has(prompt)) return undefined;
+    return this.prompt(n, 'agent', '', prompt, (text) => this.telling.ownPrompt(text));
   }
 
   /** What record `n` sent. It has passed the guards. */

@@ -5,10 +5,15 @@ import type { RunPort } from '../context/run-port.js';
 import { isTellable, safeStackFrames, safeValue } from '../guards/safe-values.js';
 import { codeOf, errorKind, messageOf } from '../lib/errors.js';
 import type { Message } from '../messages/messages.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
 import type { TracedError, ValueChange } from '../protocol/trace.js';
 import { jsonOf, plainChanges, valueChanges } from './value-changes.js';
 
 export const WITHHELD = '[withheld]';
+
+function isJudge({ guard }: PlannedGuard): boolean {
+  return guard.judge !== undefined && guard.action !== 'warn';
+}
 
 /**
  * Hooks see text before guards have judged it. What guards find is removed here. Judges can't be asked in passing, so
@@ -18,19 +23,29 @@ export class Telling {
   /** Something may have to be removed. */
   readonly guarded: boolean;
   private readonly judged: boolean;
+  private readonly requestsJudged: boolean;
   /** Guards are being asked for the trace, which doesn't count as one of their calls. */
   asks = false;
 
   constructor(private readonly run: RunPort) {
     const guards = Object.values(run.plan.guards).flat();
     this.guarded = guards.length > 0;
-    this.judged = guards.some(({ guard }) => guard.judge && guard.action !== 'warn');
+    this.judged = guards.some(isJudge);
+    this.requestsJudged = run.plan.guards.request.some(isJudge);
   }
 
   /** The value after the guards. */
   value(given: unknown): unknown {
     if (given === undefined) return undefined;
-    if (this.judged) return WITHHELD;
+    return this.judged ? WITHHELD : this.afterFinding(given);
+  }
+
+  /** The agent's own system prompt. It quotes nobody, so only a judge of whole requests could object to it. */
+  ownPrompt(given: string): string {
+    return this.requestsJudged ? WITHHELD : (this.afterFinding(given) as string);
+  }
+
+  private afterFinding(given: unknown): unknown {
     const json = jsonOf(given);
     if (!this.guarded) return json;
     this.asks = true;
