@@ -4,7 +4,7 @@ import { disguised, hiddenTexts } from './decode.js';
 import { featuresOf } from './features.js';
 import { CONCEPTS, type Concept } from './lexicon.js';
 import { normalise } from './normalise.js';
-import { Reader, type Sentence } from './sentences.js';
+import { conceptIndex, Reader, type Sentence } from './sentences.js';
 import { weightOf } from './weights.js';
 
 export interface InjectionDetectorOptions {
@@ -108,6 +108,8 @@ function passages(
   strict: boolean,
 ): Injection[] {
   const scores = featuresOf(sentences, strict).map((features) => (features ? scoreOf(features) : 0));
+  for (const [i, score] of scores.entries())
+    if (score < threshold) scores[i] = Math.max(score, leadScore(sentences, i, strict));
   const found: Injection[] = [];
   for (let i = 0; i < sentences.length; i++) {
     if (scores[i]! < threshold) continue;
@@ -124,6 +126,32 @@ function passages(
     i = last;
   }
   return found;
+}
+
+const { ignore, outrank } = conceptIndex;
+/** What joins an order to the next one. */
+const JOINT = /,? (?:and|then) (?=\p{L})/u;
+const QUOTE = /["'`]/;
+
+/**
+ * The score of what a sentence says before its first "and", if that sets aside instructions: it is an injection by
+ * itself, so harmless words behind it must not make it less of one.
+ */
+function leadScore(sentences: readonly Sentence[], index: number, strict: boolean): number {
+  const { text, start, end, tokens } = sentences[index]!;
+  if (!tokens.some(({ concept }) => concept === ignore || concept === outrank)) return 0;
+  // Words around a quotation may say why it is quoted.
+  const quoted = tokens.filter((token) => token.quoted).length;
+  if (quoted > 0 && quoted < tokens.length) return 0;
+  const said = text.slice(start, end);
+  const joint = JOINT.exec(said);
+  if (!joint) return 0;
+  const mark = quoted > 0 ? (QUOTE.exec(said)?.[0] ?? '') : '';
+  const lead = reader!.read(said.slice(0, joint.index) + mark, false);
+  const before = sentences.slice(Math.max(0, index - 2), index);
+  const read = featuresOf([...before, ...lead, ...sentences.slice(index + 1, index + 3)], strict);
+  const scores = read.slice(before.length, before.length + lead.length);
+  return Math.max(0, ...scores.map((features) => (features ? scoreOf(features) : 0)));
 }
 
 /** Without spaces and signs at its edges, as these belong to what is around it. */
