@@ -229,6 +229,8 @@ it('a new message while a question waits is not told of the calls of the message
   expect(shown(parts)).toEqual({ outputs: [], text: 'Done.', last: 'finish' });
   expect(await session.pending()).toEqual([]);
   expect((await send('GET', '/chat/c/stream')).status).toBe(204);
+  const history = await (await send('GET', '/chat/c')).text();
+  expect(history).toContain('"state":"output-denied"');
 });
 
 it('a new message while a question waits is answered with the events of its own run', async () => {

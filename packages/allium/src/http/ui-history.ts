@@ -29,12 +29,16 @@ export function isTurn(message: Message): boolean {
   return message.role === 'user' && !isSyntheticMessage(message);
 }
 
-/** Calls that somebody said no to, with the id of the question. */
+/** Calls that nobody allowed, with the id of the question: somebody said no, or it was taken back. */
 export function deniedCalls(entries: readonly Entry[]): ReadonlyMap<string, string> {
   const asked = new Map<string, string>();
   const denied = new Map<string, string>();
   for (const entry of entries) {
-    if (entry.type === 'request') asked.set(entry.request.id, entry.request.callId);
+    if (entry.type === 'request') {
+      const { id, callId, kind } = entry.request;
+      asked.set(id, callId);
+      if (kind === 'ask') denied.set(callId, id);
+    }
     const callId = entry.type === 'answer' ? asked.get(entry.requestId) : undefined;
     if (entry.type !== 'answer' || callId === undefined) continue;
     // The last answer counts: guards may have changed the one that was given.
