@@ -16,12 +16,18 @@ import { readTally, tallyLine } from './tally.mjs';
 const lanes = process.argv.includes('--quick')
   ? [['vitest:quick'], ['lint', 'types']]
   : [
+      ['vitest'],
       // The other runtimes are 700 MB: CI fetches them, and everybody else says `npm run runtimes` once.
-      ['browser', ...(process.env.CI ? ['runtimes'] : []), 'vitest'],
-      ['lint', 'types', 'docs'],
+      ['browser', ...(process.env.CI ? ['runtimes'] : []), 'lint', 'types', 'docs'],
     ];
 
 const run = openRun();
+/** What installs something. Tests that need it wait for it. */
+const promised = new Map(
+  ['browser', 'runtimes']
+    .filter((step) => lanes.some((steps) => steps.includes(step)))
+    .map((step) => [step, run.promise(step)]),
+);
 const folder = mkdtempSync(join(tmpdir(), 'allium-check-'));
 const total = { passed: 0, failed: 0, skipped: 0 };
 /** @type {string[]} */
@@ -48,6 +54,8 @@ async function runSteps(/** @type {readonly string[]} */ steps, /** @type {boole
     const file = join(folder, `${step.replaceAll(':', '-')}.json`);
     const started = performance.now();
     const ok = (await runScript(step, file, live ? undefined : tell)) === 0;
+    // Installed or not: whoever waits looks what is there.
+    promised.get(step)?.();
     // A step that counts nothing itself counts as one; one that failed has failed something, whatever it counted.
     const tally = readTally(file) ?? { passed: ok ? 1 : 0, failed: ok ? 0 : 1, skipped: 0 };
     total.passed += tally.passed;

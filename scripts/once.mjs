@@ -30,7 +30,8 @@ const ROOM = 2 * 2 ** 30;
  * Opens the folder of a run, unless this process is part of one already. Child processes find it by a variable. Everything
  * temporary lies in it, and goes with it.
  *
- * @returns {{ forget: (name: string) => void, close: () => void }} `forget` has it made again when it is asked for next.
+ * @returns {{ forget: (name: string) => void, promise: (name: string) => () => void, close: () => void }} `forget` has
+ *   it made again when it is asked for next. `promise` says that it is being made, and what it returns that it was.
  */
 export function openRun() {
   const given = process.env[VARIABLE];
@@ -40,6 +41,10 @@ export function openRun() {
   return {
     forget(name) {
       for (const file of [`${name}.json`, `${name}.lock`]) rmSync(join(folder, file), { force: true });
+    },
+    promise(name) {
+      take(join(folder, `${name}.lock`));
+      return () => finish(join(folder, `${name}.json`), { made: true });
     },
     close() {
       if (given !== undefined) return;
@@ -102,13 +107,29 @@ export async function oncePerRun(name, make) {
       (made) => ({ made }),
       (error) => ({ error: error instanceof Error ? error.message : String(error) }),
     );
-    writeFileSync(`${file}.new`, JSON.stringify(outcome));
-    renameSync(`${file}.new`, file);
+    finish(file, outcome);
   }
-  while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
+  await appears(file);
   const { made, error } = JSON.parse(readFileSync(file, 'utf8'));
   if (error !== undefined) throw new Error(error);
   return made;
+}
+
+/** Waits for what was promised in this run. What nobody promised is there already, or will not come. */
+export async function whenMade(/** @type {string} */ name) {
+  const folder = process.env[VARIABLE];
+  if (folder !== undefined && existsSync(join(folder, `${name}.lock`)))
+    await appears(join(folder, `${name}.json`));
+}
+
+/** Others see all of it or nothing. */
+function finish(/** @type {string} */ file, /** @type {object} */ outcome) {
+  writeFileSync(`${file}.new`, JSON.stringify(outcome));
+  renameSync(`${file}.new`, file);
+}
+
+async function appears(/** @type {string} */ file) {
+  while (!existsSync(file)) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 /** Whether this process is the first. */

@@ -5,10 +5,12 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import { whenMade } from '../scripts/once.mjs';
 import { root } from '../scripts/repository.mjs';
 import { tryExample } from './http-example.js';
 
 const folder = join(root, 'examples', 'http');
+await whenMade('browser');
 const installed = existsSync(join(folder, 'node_modules', 'hono'));
 if (!installed)
   process.stderr.write(

@@ -11,11 +11,13 @@ import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { build } from '../scripts/build.mjs';
+import { whenMade } from '../scripts/once.mjs';
 import { root } from '../scripts/repository.mjs';
 import { findRuntime, runtimeFolder } from '../scripts/runtimes.mjs';
 import { tryExample } from './http-example.js';
 
 const examples = join(root, 'examples', 'http');
+await whenMade('runtimes');
 const bun = findRuntime('bun');
 const deno = findRuntime('deno');
 const next = findRuntime('next');

@@ -16,8 +16,10 @@ import { rolldown } from 'rolldown';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { CHROMIUM_FLAGS, chatFolder, findChromium, missing } from '../../scripts/browser.mjs';
+import { whenMade } from '../../scripts/once.mjs';
 import { root } from '../../scripts/repository.mjs';
 
+await whenMade('browser');
 const lacks = missing();
 if (lacks.length > 0)
   process.stderr.write(

@@ -15,6 +15,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { CHROMIUM_FLAGS, findChromium } from '../../scripts/browser.mjs';
 import { build } from '../../scripts/build.mjs';
+import { whenMade } from '../../scripts/once.mjs';
 import { root } from '../../scripts/repository.mjs';
 
 // What runs in the page: the types of the repository are those of Node.
@@ -25,6 +26,7 @@ declare const getComputedStyle: (element: unknown) => any;
 declare const innerWidth: number;
 declare const DataTransfer: any;
 
+await whenMade('browser');
 const program = findChromium();
 if (!program)
   process.stderr.write(
