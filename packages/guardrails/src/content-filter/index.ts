@@ -45,16 +45,16 @@ export function contentFilter(options: ContentFilterOptions = {}): Middleware {
   // Three characters for each, as with percent signs.
   const disguised = 3 * longest + 2;
   const window = options.window ?? (patterns.length > 0 ? Math.max(PATTERN_WINDOW, disguised) : disguised);
-  const detect = inPlainText((text) => {
+  const detect = inPlainText((text, from) => {
     const found: Finding[] = [];
-    for (const [kind, search] of searches) search(text, (start, end) => found.push({ start, end, kind }));
+    for (const [kind, search] of searches)
+      search(text, (start, end) => found.push({ start, end, kind }), from);
     return found;
   });
   return searchGuard(options, {
     kind: 'content-filter',
     hold: window,
-    // From the beginning, whatever is decided: where a match of a user's pattern begins depends on the one before it.
-    detect: (text) => detect(text, 0),
+    detect,
     replace: () => replacement,
   });
 }

@@ -20,8 +20,11 @@ interface Matcher {
   end(): number;
 }
 
-/** Tells where matches begin and end. */
-export type Search = (text: string, found: (start: number, end: number) => void) => void;
+/**
+ * Tells where matches begin and end. What begins before `from` is decided already, and need not be found again: words are
+ * searched from there on, patterns from the beginning, as what they match depends on the match before.
+ */
+export type Search = (text: string, found: (start: number, end: number) => void, from?: number) => void;
 
 let re2: Re2 | undefined;
 
@@ -91,9 +94,9 @@ export function wordPattern(words: readonly string[]): Search {
   }
   const first = new Uint8Array(128);
   for (const code of root.next.keys()) if (code < 128) first[code] = first[upperCode(code)] = 1;
-  return (text, found) => {
-    let inside = false;
-    for (let place = 0; place < text.length; place++) {
+  return (text, found, from = 0) => {
+    let inside = from > 0 && isWordCode(text.charCodeAt(from - 1));
+    for (let place = from; place < text.length; place++) {
       const code = text.charCodeAt(place);
       const begins = !inside;
       inside = isWordCode(code);
