@@ -1,6 +1,5 @@
 /** Sessions in PostgreSQL, for agents on several machines. */
 import {
-  checkFork,
   checkKeys,
   checkStorable,
   type Entry,
@@ -12,11 +11,8 @@ import {
   isBelow,
   type ListOptions,
   Looks,
-  listCursor,
-  listQuery,
   type NewEntry,
   parseEntries,
-  type SessionInfo,
   type Snapshot,
   type Store,
   sessionConflict,
@@ -32,6 +28,8 @@ import {
   repeated,
   transaction,
 } from './client.js';
+import { entriesFrom, forkIn } from './fork.js';
+import { listing, type Page } from './list.js';
 import { checkVersion, setUp } from './schema.js';
 import { appendAll, lookInto, tailOf } from './statements.js';
 
@@ -176,7 +174,7 @@ class PostgresStore implements Store {
   async read(sessionId: string, fromSeq: number): Promise<readonly Entry[]> {
     checkStorable('sessionId', sessionId);
     await this.#prepared();
-    return this.#entries(this.#pool, sessionId, fromSeq);
+    return entriesFrom(this.#pool, this.#schema, sessionId, fromSeq);
   }
 
   async tail(sessionId: string): Promise<Tail> {
@@ -201,77 +199,16 @@ class PostgresStore implements Store {
     return (rows[0] as { seq: number } | undefined)?.seq ?? 0;
   }
 
-  async list(
-    options: ListOptions = {},
-  ): Promise<{ readonly sessions: readonly SessionInfo[]; readonly next?: string }> {
-    const { tenant, since, limit, after } = listQuery(options);
-    const values: unknown[] = [];
-    const value = (given: unknown): string => `$${values.push(given)}`;
-    const where = ['seq > 0'];
-    if (tenant !== undefined) checkStorable('tenant', tenant);
-    if (tenant !== undefined) where.push(`tenant = ${value(tenant)}`);
-    if (since !== undefined) where.push(`updated_at >= ${value(since)}`);
-    if (after !== undefined) {
-      const at = value(after.updatedAt);
-      // The first half lets the index start there: with an OR alone, every page before it would be read again.
-      where.push(`updated_at <= ${at} AND (updated_at < ${at} OR id > ${value(after.sessionId)})`);
-    }
-    const { rows } = await this.#query(
-      `SELECT id, tenant, seq, created_at, updated_at FROM ${this.#schema}.sessions
-       WHERE ${where.join(' AND ')} ORDER BY updated_at DESC, id LIMIT ${value(limit + 1)}`,
-      values,
-    );
-    const sessions = (rows as SessionRow[]).slice(0, limit).map((row) => ({
-      sessionId: row.id,
-      ...(row.tenant !== null && { tenant: row.tenant }),
-      seq: row.seq,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    }));
-    return rows.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
+  async list(options: ListOptions = {}): Promise<Page> {
+    const { text, values, pageOf } = listing(this.#schema, options);
+    return pageOf((await this.#query(text, values)).rows);
   }
 
   async fork(sessionId: string, seq: number, newId: string): Promise<void> {
     checkStorable('sessionId', sessionId);
     checkStorable('sessionId', newId);
     await this.#prepared();
-    const s = this.#schema;
-    await transaction(this.#pool, async (client) => {
-      const locked = async (id: string) =>
-        (await client.query(`SELECT key, seq, posted FROM ${s}.sessions WHERE id = $1 FOR UPDATE`, [id]))
-          .rows[0] as { key: string; seq: number; posted: number } | undefined;
-      const source = await locked(sessionId);
-      const occupied = (await locked(newId))?.seq ?? 0;
-      checkFork(sessionId, seq, source?.seq ?? 0, newId, occupied);
-      const entries = (await this.#entries(client, sessionId, 1)).slice(0, seq);
-      const run = firstRun(entries);
-      const { rows } = await client.query(
-        `INSERT INTO ${s}.sessions AS t (id, seq, created_at, updated_at, started, tenant, posted) VALUES ($1, $2, $3, $4, $5, $6, $7)
-         ON CONFLICT (id) DO UPDATE SET seq = $2, created_at = $3, updated_at = $4, started = $5, tenant = $6, posted = t.posted + $7
-         WHERE t.seq = 0 RETURNING key`,
-        [
-          newId,
-          seq,
-          entries[0]!.at,
-          entries.at(-1)!.at,
-          run !== undefined,
-          run?.tenant ?? null,
-          source!.posted,
-        ],
-      );
-      // Made by somebody else in the meantime.
-      if (rows.length === 0) throw sessionConflict(newId, 0, (await locked(newId))?.seq ?? 0);
-      const { key } = rows[0] as { key: string };
-      const copied = JSON.stringify(entries.map(({ seq: _, ...entry }) => entry));
-      await client.query(`INSERT INTO ${s}.appends (session, seq, entries) VALUES ($1, 1, $2)`, [
-        key,
-        copied,
-      ]);
-      // The inbox continues counting where that of the source is, since the copied journal says how far it was taken.
-      // Items that were posted before move up, by way of negative numbers, so that two rows never collide.
-      await client.query(`UPDATE ${s}.inbox SET n = -(n + $2) WHERE session = $1`, [key, source!.posted]);
-      await client.query(`UPDATE ${s}.inbox SET n = -n WHERE session = $1`, [key]);
-    });
+    await transaction(this.#pool, (client) => forkIn(client, this.#schema, { sessionId, seq, newId }));
   }
 
   async delete(sessionId: string): Promise<void> {
@@ -324,20 +261,6 @@ class PostgresStore implements Store {
 
   async close(): Promise<void> {
     if (this.#settings.owned) await this.#pool.end();
-  }
-
-  async #entries(client: PostgresClient, sessionId: string, fromSeq: number): Promise<Entry[]> {
-    const s = this.#schema;
-    // The first wanted entry may be in the middle of an append.
-    const { rows } = await client.query(
-      `SELECT a.seq, a.entries FROM ${s}.sessions t JOIN ${s}.appends a ON a.session = t.key
-       WHERE t.id = $1 AND a.seq >= coalesce((SELECT max(seq) FROM ${s}.appends WHERE session = t.key AND seq <= $2), 0)
-       ORDER BY a.seq`,
-      [sessionId, Math.max(1, fromSeq)],
-    );
-    return (rows as { seq: number; entries: string }[])
-      .flatMap(({ seq, entries }) => parseEntries(entries, seq, sessionId))
-      .filter(({ seq }) => seq >= fromSeq);
   }
 
   async #query(
@@ -399,12 +322,4 @@ function itemsIn(rows: readonly object[]): InboxRow[] {
   return (rows as readonly TailRow[])
     .filter(({ kind }) => kind === 'item')
     .map(({ seq, text, session }) => ({ n: seq, item: text, session }));
-}
-
-interface SessionRow {
-  readonly id: string;
-  readonly tenant: string | null;
-  readonly seq: number;
-  readonly created_at: number;
-  readonly updated_at: number;
 }

@@ -1,11 +1,16 @@
 /** `createQueue`: for processes that hand out work, follow it and answer its questions, but run no agent. */
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
 import { type EventReader, eventHub, type FollowOptions, type SentEvent, type Show } from 'allium/http';
 import { checkInteger, checkOptions, checkText, invalidOption, toMessages } from 'allium/kit';
+import { cancelRun } from './cancel-run.js';
+import { failedJobs, redriveJobs } from './dead-letters.js';
+import { whenFinished } from './finished.js';
+import { keyed, newId } from './job-ids.js';
 import { type JobData, jobOf, type Outcome } from './jobs.js';
 import { type JoinPlace, JoinReader } from './join.js';
 import { LiveSessions } from './live.js';
+import { metricsOf } from './metrics.js';
 import { type Backend, checkRate, openBackend, SHARED } from './options.js';
 import type {
   AgentQueue,
@@ -17,7 +22,7 @@ import type {
   Schedule,
 } from './queue-options.js';
 import { lastRun } from './run-job.js';
-import type { Known, QueueMetrics, RateLimit } from './turns.js';
+import type { QueueMetrics, RateLimit } from './turns.js';
 
 /**
  * A queue of work for agents that run on workers.
@@ -251,55 +256,8 @@ class FleetQueue implements AgentQueue {
     return this.#backend.turns.isQueued(sessionId);
   }
 
-  async cancel(runId: string, given?: string): Promise<boolean> {
-    const { turns, runs, later } = this.#backend;
-    const reason = given || 'The run was cancelled.';
-    const first = jobOf(runId);
-    // One whose time has come just now is on its way, and is found below.
-    const delayed = await (await later.getJob(first))?.remove().then(
-      () => true,
-      () => false,
-    );
-    for (let id = first; ; ) {
-      const { sessionId = '' } = (await turns.known(id)) ?? {};
-      const stop = { reason: 'aborted', message: reason } as const;
-      const [how, by] = await turns.cancel(id, reason, {
-        status: 'aborted',
-        runId: id,
-        sessionId,
-        text: '',
-        stop,
-      });
-      const known = await turns.known(id);
-      // A job that was removed may have been meant to continue a run that waits: that is still there.
-      const waits = how === 'removed' ? id !== first : known?.outcome?.status === 'suspended';
-      if (how === 'over' && by !== '') id = by;
-      else if (known && waits) return this.#end(first, known, reason);
-      else if (how === 'unknown' || how === 'over') return delayed === true;
-      else {
-        // A job that waits for its next try need not wait any longer.
-        if (how === 'told') await (await runs.getJob(id))?.promote().catch(() => undefined);
-        return true;
-      }
-    }
-  }
-
-  /** Ends a run that waits for an answer: a worker continues it, only to end it. */
-  async #end(of: string, { sessionId, agent, tenant }: Known, reason: string): Promise<true> {
-    const { turns, retry, clock } = this.#backend;
-    // From here on answers come too late.
-    await this.store?.post(sessionId, { type: 'cancel', reason });
-    await turns.file(`c_${of}`, {
-      kind: 'resume',
-      agent,
-      sessionId,
-      ...(tenant !== undefined && { tenant }),
-      of,
-      cancelled: reason,
-      retry,
-      enqueuedAt: clock.now(),
-    });
-    return true;
+  cancel(runId: string, reason?: string): Promise<boolean> {
+    return cancelRun(this.#backend, this.store, runId, reason);
   }
 
   async outcome(runId: string): Promise<Outcome | undefined> {
@@ -307,76 +265,16 @@ class FleetQueue implements AgentQueue {
   }
 
   async finished(runId: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Outcome> {
-    const { turns, connections } = this.#backend;
-    const id = jobOf(runId);
-    signal?.throwIfAborted();
-    const known = await turns.known(id);
-    if (!known) throw new AlliumError('SESSION_UNKNOWN', `There is no job "${id}", or it ended long ago.`);
-    if (known.outcome && known.by === undefined) return known.outcome;
-    const channel = turns.channel(known.sessionId);
-    return new Promise((resolve, reject) => {
-      const look = async (): Promise<void> => {
-        const { outcome } = (await turns.latest(id)) ?? {};
-        if (!outcome) return;
-        end();
-        resolve(outcome);
-      };
-      const fail = (error: unknown): void => {
-        end();
-        reject(error);
-      };
-      const unlisten = connections.listen(channel, (message) => {
-        // It brings the outcome of the job. Another job may have continued its run.
-        const mine = message.startsWith(`end ${id} `);
-        if (!mine) return void look().catch(fail);
-        end();
-        resolve(JSON.parse(message.slice(id.length + 5)) as Outcome);
-      });
-      // Messages get lost with a connection.
-      const timer = setInterval(() => look().catch(fail), 2000);
-      const aborted = (): void => fail(signal!.reason);
-      const end = (): void => {
-        unlisten();
-        clearInterval(timer);
-        signal?.removeEventListener('abort', aborted);
-      };
-      signal?.addEventListener('abort', aborted, { once: true });
-      if (signal?.aborted) return aborted();
-      connections.listening(channel).then(look).catch(fail);
-    });
+    return whenFinished(this.#backend, runId, signal);
   }
 
   async failed({ limit = 100 }: { readonly limit?: number } = {}): Promise<readonly FailedJob[]> {
     checkInteger('limit', limit, 1);
-    const jobs = await this.#backend.runs.getFailed(0, limit - 1);
-    return jobs.filter(Boolean).map(({ id, data, failedReason, finishedOn, attemptsMade }) => ({
-      runId: id!,
-      sessionId: data.sessionId,
-      agent: data.agent,
-      ...(data.tenant !== undefined && { tenant: data.tenant }),
-      reason: failedReason,
-      failedAt: finishedOn ?? 0,
-      attempts: attemptsMade,
-    }));
+    return failedJobs(this.#backend, limit);
   }
 
-  async redrive(...runIds: readonly string[]): Promise<number> {
-    const { runs, turns } = this.#backend;
-    const jobs =
-      runIds.length > 0
-        ? await Promise.all(runIds.map((id) => runs.getJob(jobOf(id))))
-        : await runs.getFailed(0, -1);
-    let count = 0;
-    for (const job of jobs) {
-      if (!job || !(await job.isFailed())) continue;
-      const { id, data } = job;
-      // The record first, so that an interrupted call finds the failed job again.
-      await turns.forget(id!);
-      await job.remove();
-      await turns.file(id!, { ...data, redriven: (data.redriven ?? 0) + 1 });
-      count++;
-    }
-    return count;
+  redrive(...runIds: readonly string[]): Promise<number> {
+    return redriveJobs(this.#backend, runIds);
   }
 
   unschedule(id: string): Promise<boolean> {
@@ -421,27 +319,6 @@ const nobody: Model = {
     throw new Error('The process of a queue runs no agent.');
   },
 };
-
-export async function metricsOf({ turns, runs, later }: Backend): Promise<QueueMetrics> {
-  const [seen, delayed, failed] = await Promise.all([
-    turns.look(),
-    later.getDelayedCount(),
-    runs.getFailedCount(),
-  ]);
-  return { ...seen, delayed, failed };
-}
-
-/** Ids contain neither of the characters that separate a job from its runs, messages and questions. */
-function newId(): string {
-  return `r_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
-}
-
-function keyed(tenant: string | undefined, key: string): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify([tenant ?? null, key]))
-    .digest('hex');
-  return `k_${hash.slice(0, 24)}`;
-}
 
 /** As JSON keeps it. Mistakes are reported here, and not by a worker hours later. */
 function toInput(input: MessageInput | readonly MessageInput[]): JobData['input'] {

@@ -4,12 +4,14 @@ import type { Agent } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type Appended, Fence, fencedStore, type Opening, openAhead } from './fenced-store.js';
+import { notAnswering } from './health.js';
+import { Heartbeat } from './heartbeat.js';
 import { scheduleIntake } from './intake.js';
 import { failure, type JobData, type Outcome } from './jobs.js';
+import { metricsOf } from './metrics.js';
 import { type Backend, LATER, openBackend, RUNS, SHARED } from './options.js';
 import { isPassing } from './passing.js';
 import { prometheusOf } from './prometheus.js';
-import { metricsOf } from './queue.js';
 import { atMost } from './reach.js';
 import { runJob } from './run-job.js';
 import { RunTap } from './tap.js';
@@ -65,7 +67,7 @@ class FleetWorker implements AgentWorker {
   private readonly jobs: Worker<JobData, Outcome>;
   private readonly intake: Worker<JobData>;
   private readonly unlisten: () => void;
-  private beatTimer: NodeJS.Timeout | undefined;
+  private readonly heartbeat: Heartbeat;
   private leaving: Promise<void> | undefined;
 
   constructor(
@@ -75,6 +77,7 @@ class FleetWorker implements AgentWorker {
   ) {
     const { connections, prefix, turns, onError, retry } = backend;
     const { concurrency, lockMs, drainOn } = settings;
+    this.heartbeat = new Heartbeat(backend, { id: this.id, concurrency, lockMs });
     const shared = { connection: connections.redis, prefix, runRetryDelay: 500 };
     this.jobs = new Worker<JobData, Outcome>(RUNS, (job, token) => this.work(job, token!), {
       ...shared,
@@ -104,7 +107,7 @@ class FleetWorker implements AgentWorker {
     for (const signal of drainOn) process.once(signal, this.onSignal);
     this.jobs.run().catch(onError);
     this.intake.run().catch(onError);
-    void this.beat();
+    void this.heartbeat.begin();
   }
 
   async ready(): Promise<void> {
@@ -115,18 +118,15 @@ class FleetWorker implements AgentWorker {
       connections.listening(`${turns.base}ctl`),
       connections.listening(turns.workerChannel(this.id)),
     ]);
-    await turns.beat(this.id, this.settings.concurrency, this.deadAfterMs);
+    await this.heartbeat.once();
   }
 
   async health(): Promise<Health> {
     const { connections } = this.backend;
-    const asked: readonly [string, () => unknown][] = [
-      ['redis', () => connections.redis.ping()],
-      ['store', () => this.settings.store.head('health')],
-    ];
-    const down = (
-      await Promise.all(asked.map(([name, ask]) => answers(ask).then((ok) => (ok ? [] : name))))
-    ).flat();
+    const down = await notAnswering({
+      redis: () => connections.redis.ping(),
+      store: () => this.settings.store.head('health'),
+    });
     const draining = this.leaving !== undefined;
     const ready = !draining && down.length === 0 && this.jobs.isRunning();
     return { live: draining || this.jobs.isRunning(), ready, running: this.held.size, draining, down };
@@ -152,9 +152,9 @@ class FleetWorker implements AgentWorker {
   }
 
   private async leave(finishMs: number, deadlineMs: number): Promise<void> {
-    const { onError, turns, connections } = this.backend;
+    const { onError, connections } = this.backend;
     for (const signal of this.settings.drainOn) process.off(signal, this.onSignal);
-    clearTimeout(this.beatTimer);
+    this.heartbeat.stop();
     const to = (state: Fence['state']): void => {
       for (const { fence, control } of this.held.values()) {
         fence.state = state;
@@ -173,7 +173,7 @@ class FleetWorker implements AgentWorker {
       const look = (): void => void (this.held.size === 0 && connections.isDown && resolve());
       timers.push(setTimeout(look, LAST_MS / 4), setInterval(look, LAST_MS));
     });
-    await atMost(LAST_MS, turns.beat(this.id, -1, this.deadAfterMs).catch(onError));
+    await atMost(LAST_MS, this.heartbeat.leave().catch(onError));
     await Promise.race([ended, givenUp]);
     for (const timer of timers) clearTimeout(timer);
     this.unlisten();
@@ -183,29 +183,6 @@ class FleetWorker implements AgentWorker {
     const end = (): unknown => process.kill(process.pid, signal);
     void atMost(this.settings.drainMs + 3 * LAST_MS, this.close()).then(end);
   };
-
-  /** With a short lock, the places of a dead worker are given up as soon as its jobs are taken over. */
-  private get beatMs(): number {
-    return Math.min(BEAT_MS, Math.ceil(this.settings.lockMs / 3));
-  }
-
-  /** After this long without a sign, a worker takes no jobs, and its place in the fleet is given up. */
-  private get deadAfterMs(): number {
-    return Math.max(this.settings.lockMs, 3 * this.beatMs);
-  }
-
-  private async beat(): Promise<void> {
-    const { turns, onError, clock } = this.backend;
-    try {
-      await turns.beat(this.id, this.settings.concurrency, this.deadAfterMs);
-      await turns.sweep(SWEEP_MS);
-    } catch (error) {
-      onError(error);
-    }
-    if (this.leaving) return;
-    const wait = Math.max(1, (turns.nextAt ?? Number.POSITIVE_INFINITY) - clock.now());
-    this.beatTimer = setTimeout(() => void this.beat(), Math.min(this.beatMs, wait));
-  }
 
   private told(message: string): void {
     const { cancel, reason } = JSON.parse(message) as { cancel?: string; reason?: string };
@@ -379,33 +356,12 @@ class FleetWorker implements AgentWorker {
   }
 }
 
-/** How often a worker says that it is there, at least. */
-const BEAT_MS = 2000;
-/** How long BullMQ may take to show that it has a job. */
-const SWEEP_MS = 5000;
 /** How long runs may take to notice that they are over. */
 const LAST_MS = 2000;
-/** How long Redis and the store may take to be called healthy. */
-const ANSWER_MS = 2000;
-
 function backoff(tries: number, { delayMs, maxDelayMs }: JobData['retry']): number {
   const full = Math.min(maxDelayMs, delayMs * 2 ** (tries - 1));
   // Many jobs that failed together should not come back together.
   return Math.ceil(full / 2 + (Math.random() * full) / 2);
-}
-
-async function answers(ask: () => unknown): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), ANSWER_MS);
-  });
-  try {
-    return await Promise.race([Promise.resolve(ask()).then(() => true), late]);
-  } catch {
-    return false;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function messageOf(error: unknown): string {

@@ -1,0 +1,57 @@
+/** A worker's sign of life: how many places it has, and that it is there. */
+import type { Backend } from './options.js';
+
+/** How often a worker says that it is there, at least. */
+const BEAT_MS = 2000;
+/** How long BullMQ may take to show that it has a job. */
+const SWEEP_MS = 5000;
+
+export class Heartbeat {
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(
+    private readonly backend: Backend,
+    private readonly worker: { readonly id: string; readonly concurrency: number; readonly lockMs: number },
+  ) {}
+
+  /** Says once that it is there. */
+  async once(): Promise<void> {
+    const { id, concurrency } = this.worker;
+    await this.backend.turns.beat(id, concurrency, this.#deadAfterMs);
+  }
+
+  /** Says it again and again, and looks for jobs that got lost on their way. */
+  async begin(): Promise<void> {
+    const { turns, onError, clock } = this.backend;
+    try {
+      await this.once();
+      await turns.sweep(SWEEP_MS);
+    } catch (error) {
+      onError(error);
+    }
+    if (this.#stopped) return;
+    const wait = Math.max(1, (turns.nextAt ?? Number.POSITIVE_INFINITY) - clock.now());
+    this.#timer = setTimeout(() => void this.begin(), Math.min(this.#beatMs, wait));
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** Its places are given up. */
+  async leave(): Promise<void> {
+    await this.backend.turns.beat(this.worker.id, -1, this.#deadAfterMs);
+  }
+
+  /** With a short lock, the places of a dead worker are given up as soon as its jobs are taken over. */
+  get #beatMs(): number {
+    return Math.min(BEAT_MS, Math.ceil(this.worker.lockMs / 3));
+  }
+
+  /** After this long without a sign, a worker takes no jobs, and its place in the fleet is given up. */
+  get #deadAfterMs(): number {
+    return Math.max(this.worker.lockMs, 3 * this.#beatMs);
+  }
+}

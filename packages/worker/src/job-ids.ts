@@ -1,0 +1,15 @@
+/** The ids of jobs, which are those of their runs. */
+import { createHash, randomUUID } from 'node:crypto';
+
+/** Ids contain neither of the characters that separate a job from its runs, messages and questions. */
+export function newId(): string {
+  return `r_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
+}
+
+/** The same for the same key, so that a job is filed once. */
+export function keyed(tenant: string | undefined, key: string): string {
+  const hash = createHash('sha256')
+    .update(JSON.stringify([tenant ?? null, key]))
+    .digest('hex');
+  return `k_${hash.slice(0, 24)}`;
+}
