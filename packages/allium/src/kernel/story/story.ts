@@ -44,7 +44,7 @@ function answer(trace: RunTrace, message: AssistantMessage): string[] {
   const calls = callsFor(trace, message.id);
   const names = toolCallsOf(message).map(({ name }) => name);
   const said = textOf(message) || names.length === 0 ? quoted(textOf(message)) : '';
-  const asks = names.length > 0 ? `${said && ', and '}calls ${names.join(', ')}` : '';
+  const asks = names.length > 0 ? `${said ? ', and' : 'it'} calls ${names.join(', ')}` : '';
   const lines = [
     `Message ${message.id} is the answer of turn ${turnOf(trace, message, calls)}: ${said}${asks}.`,
   ];
@@ -91,12 +91,13 @@ function described({ messages, leftOut, tools }: TracedRequest): string {
   const parts = [count(messages.length, 'message')];
   if (changed > 0) parts.push(`${changed} of them not as in the history`);
   if (leftOut.length > 0) parts.push(`${leftOut.length} of the history left out`);
-  return `${parts.join(', ')}, and ${count(tools.length, 'tool')}`;
+  const offered = tools.length === 0 ? 'no tools' : count(tools.length, 'tool');
+  return `${parts.join(', ')}${parts.length > 1 ? ',' : ''} and ${offered}`;
 }
 
 function outcome({ did, ms, error }: TraceRecord): string {
   if (did === 'called') return `It answered after ${time(ms)}.`;
-  if (did === 'failed') return `It failed after ${time(ms)}: ${reason(error)}.`;
+  if (did === 'failed') return ended(`It failed after ${time(ms)}: ${reason(error)}`);
   return `It was cut off after ${time(ms)}.`;
 }
 
@@ -146,17 +147,29 @@ function howSent({ messages, leftOut }: TracedRequest, id: string): string | und
 function sentence(record: TraceRecord): string {
   const { by, hook, what, ms, did, error } = record;
   if (by === 'tool')
-    return did === 'failed' ? `The tool failed after ${time(ms)}: ${reason(error)}.` : toolRan(record);
-  if (by === 'human' && record.changes?.decision) return answered(record.changes.decision);
+    return did === 'failed' ? ended(`The tool failed after ${time(ms)}: ${reason(error)}`) : toolRan(record);
+  if (by === 'human') return `The question was answered: ${answered(record)}.`;
   const who = hook === 'note' ? `"${by}"` : `"${by}" (${hook}${ms > 0 ? `, ${time(ms)}` : ''})`;
   const why = error && !what ? `: ${reason(error)}` : '';
-  const done = what?.replace(/^retry after: /, 'tried again after: ') ?? deed(record);
-  return `${who} ${done}${why}${details(record)}.`;
+  const done = what
+    ?.replace(/^(retry|fallback) after: /, (_, kind) => AGAIN[kind as keyof typeof AGAIN])
+    .replaceAll('.; ', '; ');
+  return ended(`${who} ${done ?? deed(record)}${why}${details(record)}`);
+}
+
+const AGAIN = { retry: 'tried again after: ', fallback: 'took another model after: ' };
+
+/** A message of an error may be a sentence of its own. */
+function ended(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** How a question was answered. */
-function answered({ type, why }: { readonly type: string; readonly why?: string }): string {
-  return `The question was answered: ${ANSWERS[type as keyof typeof ANSWERS] ?? type}${why ? `: ${quoted(why)}` : ''}.`;
+function answered({ changes }: TraceRecord): string {
+  const { type, why } = changes?.decision ?? {};
+  const edits = changes?.args?.slice(0, 3).map(difference) ?? [];
+  const told = [...edits, ...(why ? [quoted(why)] : [])].join('; ');
+  return `${ANSWERS[type as keyof typeof ANSWERS] ?? type}${told && `: ${told}`}`;
 }
 
 const EDITED = 'with edited arguments';
@@ -166,14 +179,14 @@ const ANSWERS = { approve: 'approved', edit: EDITED, reject: 'rejected', respond
 function deed({ did, changes }: TraceRecord): string {
   const parts = did === 'rewrote' ? Object.keys(changes ?? {}) : [];
   if (parts.length === 0) return WORDS[did];
-  return `rewrote the ${parts.map((part) => PARTS[part as keyof TraceChanges]).join(', the ')}`;
+  return `changed the ${parts.map((part) => PARTS[part as keyof TraceChanges]).join(', the ')}`;
 }
 
 const PARTS: Readonly<Record<keyof TraceChanges, string>> = {
   messages: 'messages of the request',
   systemPrompt: 'system prompt',
   tools: 'list of tools',
-  model: 'choice of model',
+  model: 'model',
   settings: 'settings',
   toolCall: 'call',
   args: 'arguments',

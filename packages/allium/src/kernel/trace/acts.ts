@@ -112,7 +112,7 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
   beforeToolCall(call, answer: ToolVerdict | undefined) {
     if (answer === undefined) return;
     if ('block' in answer) call.add('blocked');
-    else if ('ask' in answer) call.add('asked');
+    else if ('ask' in answer) asked(call);
     else if ('args' in answer) {
       const { raw } = (call.ctx as ToolContext)._input;
       call.add('rewrote', { changes: { args: call.changes(raw, answer.args) } });
@@ -151,6 +151,13 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
   },
   compact() {},
 };
+
+/** A call that starts over, or that goes on after a resume, is asked about again: that is the same question. */
+function asked(call: PlainCall): void {
+  const { recorder, ctx, slot } = call;
+  const before = recorder.actsOn(ctx as ToolContext, slot.by);
+  if (!before.some(({ did }) => did === 'asked')) call.add('asked');
+}
 
 function saysSame(a: ToolResult, b: ToolResult): boolean {
   return !a.isError === !b.isError && isEqual(a.content, b.content) && isEqual(a.details, b.details);

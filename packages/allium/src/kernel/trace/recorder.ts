@@ -193,17 +193,19 @@ export class Recorder implements Recording {
   /** A question about a call was answered. A call that starts over gets the same answer again. */
   decided(ctx: ToolContext, decision: Decision): void {
     const { type } = decision;
-    const { id } = ctx.toolCall;
-    const { before, all } = this.kept;
-    const human = all.filter(({ by }) => by === 'human').map(({ record }) => record);
-    const isKnown = [...before, ...human].some(
-      (one) => one.by === 'human' && one.callId === id && one.changes?.decision?.type === type,
-    );
-    if (isKnown) return;
+    if (this.actsOn(ctx, 'human').some(({ changes }) => changes?.decision?.type === type)) return;
     const said = type === 'reject' ? decision.reason : undefined;
     const why = said && (this.quietly(() => this.telling.text(said)) ?? WITHHELD);
-    const changes = { decision: { type, ...(why && { why }) } };
+    const edited = type === 'edit' && this.quietly(() => this.telling.changes(ctx.rawArgs, decision.args));
+    const changes = { decision: { type, ...(why && { why }) }, ...(edited && { args: edited }) };
     this.add(HUMAN, ANSWERS[type], ctx, this.now(), 0, { changes });
+  }
+
+  /** What somebody did about a call, also before a resume. */
+  actsOn({ toolCall: { id } }: ToolContext, name: string): readonly TraceRecord[] {
+    const { before, all } = this.kept;
+    const now = all.filter(({ by }) => by === name).map(({ record }) => record);
+    return [...before, ...now].filter(({ by, callId }) => by === name && callId === id);
   }
 
   /** A tool is executed. Call the returned function when that has ended. */

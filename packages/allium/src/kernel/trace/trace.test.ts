@@ -476,7 +476,7 @@ describe('explain()', () => {
     const stories = messages.map(({ id }) => plain(trace!.explain(id)));
     expect(stories[0]).toContain('came from outside: “Add 1 and 2, then 3 and 4.”.');
     expect(stories[0]).toContain('the model got it unchanged');
-    expect(stories[1]).toContain('Attempt 1: test/scripted was sent 1 message, and 1 tool.');
+    expect(stories[1]).toContain('Attempt 1: test/scripted was sent 1 message and 1 tool.');
     expect(stories[1]).toContain('It failed after T: overloaded.');
     expect(stories[1]).toContain('"again" (onError');
     expect(stories[1]).toContain('Attempt 2');
@@ -487,7 +487,11 @@ describe('explain()', () => {
 
   it.each([
     [{ type: 'approve' }, 'allowed', 'The question was answered: approved.'],
-    [{ type: 'edit', args: { a: 5, b: 5 } }, 'rewrote', 'answered: with edited arguments.'],
+    [
+      { type: 'edit', args: { a: 5, b: 5 } },
+      'rewrote',
+      'answered: with edited arguments: a “1” became “5”; b “2” became “5”.',
+    ],
     [{ type: 'reject', reason: 'too much' }, 'blocked', 'The question was answered: rejected: “too much”.'],
     [{ type: 'respond', text: '4' }, 'answered', 'answered: with a text.'],
   ] as const)('tells how a question was answered: %j', async (decision, did, words) => {
@@ -511,6 +515,7 @@ describe('explain()', () => {
       const human = trace!.records.filter(({ by }) => by === 'human');
       expect(human).toMatchObject([{ did, toolName: 'add' }]);
       expect(trace!.explain(id)).toContain(words);
+      expect(trace!.explain(id).split('asked somebody')).toHaveLength(2);
     }
   });
 
