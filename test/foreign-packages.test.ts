@@ -76,7 +76,8 @@ describe('middleware of this repository, as packages of somebody else', () => {
 
   it('pass their own tests', async () => {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-    const args = [vitest, 'run', '--root', 'compiled', '--maxWorkers', '1', '--reporter', 'json'];
+    // Not isolated, like the tests of the repository.
+    const args = [vitest, 'run', '--root', 'compiled', '--maxWorkers=1', '--no-isolate', '--reporter=json'];
     const { code, stdout, stderr } = await runCommand(process.execPath, args, { cwd: project.folder });
     const report = JSON.parse(stdout.slice(stdout.indexOf('{'))) as Report;
     const failed = report.testResults.flatMap(({ message, assertionResults }) => [
