@@ -1,4 +1,4 @@
-import { Agent, textOf, tool } from 'allium';
+import { Agent, memoryStore, textOf, tool } from 'allium';
 import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -121,6 +121,31 @@ describe('tool-policy', () => {
     expect(await called('shell', { a: ['x'] }, { rules: inherited })).toBe('ran shell');
   });
 
+  it('asks a person, who answers as the rule says, once or for the session', async () => {
+    const store = memoryStore();
+    const agent = (rule: object) =>
+      new Agent({
+        model: scriptedModel([toolCalls({ name: 'shell', args: { n: 1 } }), text('Done.')]),
+        tools: [made('shell')],
+        store,
+        middleware: [toolPolicy({ rules: [{ effect: 'ask', tools: 'shell', ...rule }] })],
+      });
+    const strict = { decisions: ['approve', 'reject'], remember: false };
+    const { pending } = await agent(strict).session('s').run('Go');
+    expect(pending).toMatchObject([{ by: 'tool-policy', ...strict }]);
+    const always = { type: 'approve', remember: 'tool' } as const;
+    for (const decision of [always, { type: 'respond', text: 'No.' } as const])
+      await expect(agent(strict).session('s').answer(pending[0]!.id, decision)).rejects.toMatchObject({
+        code: 'DECISION_NOT_ALLOWED',
+      });
+    await agent({})
+      .session('t')
+      .run('Go', { onRequest: () => always });
+    expect((await agent({}).session('t').run('Go')).status).toBe('done');
+    // What may not be remembered is asked whatever was remembered.
+    expect((await agent(strict).session('t').run('Go')).status).toBe('suspended');
+  });
+
   it('knows roles and tenants', async () => {
     const rules: ToolPolicyOptions['rules'] = [
       { effect: 'allow', tools: 'shell', roles: 'admin' },
@@ -136,6 +161,7 @@ describe('tool-policy', () => {
   it.each([
     [{}, 'Expected `rules` to be a rule at least'],
     [{ rules: [{ effect: 'maybe' }] }, 'Expected `rules[0].effect` to be'],
+    [{ rules: [{ effect: 'deny', remember: false }] }, "Expected `rules[0].effect` to be 'ask' beside"],
     [
       { rules: [{ effect: 'deny', args: { x: '(?=a)' } }] },
       'Expected `rules[0].args.x` to be a pattern that runs in linear time',

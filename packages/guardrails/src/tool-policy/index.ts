@@ -1,5 +1,5 @@
 /** Decides which tools may be called, with which arguments, and by whom. */
-import type { Context, GuardSubject, Middleware, Verdict } from 'allium';
+import type { Context, GuardSubject, Middleware, Request, Verdict } from 'allium';
 import { checkFields, invalidOption, isRecord, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import { guardrailOf } from '../scan/guard.js';
 import { linearPattern } from '../scan/patterns.js';
@@ -29,6 +29,10 @@ const RULE = {
   roles: texts,
   /** What the model is told. @default which rule it was */
   reason: kinds.nonEmptyText,
+  /** For `ask`: the answers that the question takes. @default all four */
+  decisions: kinds.listOf(kinds.oneOf('approve', 'edit', 'reject', 'respond'), undefined, 1),
+  /** For `ask`: whether an approval may hold for the rest of the session. @default true */
+  remember: kinds.flag,
 };
 
 export type ToolRule = OptionsOf<typeof RULE>;
@@ -65,6 +69,7 @@ interface Compiled {
   readonly label: string;
   readonly effect: 'allow' | 'deny' | 'ask';
   readonly reason?: string;
+  readonly answers?: Pick<Request, 'decisions' | 'remember'>;
   fits(name: string, args: unknown, ctx: Context): boolean;
 }
 
@@ -83,6 +88,9 @@ export function toolPolicy(options: ToolPolicyOptions): Middleware {
     ...rules.map((rule, i) => compiled(rule, `rule ${i + 1}`, roles, `rules[${i}].args`)),
     ...allow.map((tools) => compiled({ effect: 'allow', tools }, `allow "${tools}"`, roles)),
   ];
+  for (const [i, { effect, decisions, remember }] of rules.entries())
+    if (effect !== 'ask' && (decisions ?? remember) !== undefined)
+      throw invalidOption(`rules[${i}].effect`, "'ask' beside `decisions` and `remember`", effect);
   if (list.length === 0)
     throw invalidOption('rules', 'a rule at least, unless `allow`, `deny` or `args` has one', rules);
   const otherwise = options.otherwise ?? (list.some(({ effect }) => effect === 'allow') ? 'deny' : 'allow');
@@ -112,7 +120,7 @@ export function toolPolicy(options: ToolPolicyOptions): Middleware {
         if (effect === 'ask')
           return {
             type: 'ask',
-            request: { title: `${name}: ${why}` },
+            request: { title: `${name}: ${why}`, ...rule?.answers },
             kind: 'tool-policy',
             severity: 'medium',
           };
@@ -128,7 +136,7 @@ export function toolPolicy(options: ToolPolicyOptions): Middleware {
 }
 
 function compiled(
-  { effect, tools, args = {}, tenants, roles, reason }: ToolRule,
+  { effect, tools, args = {}, tenants, roles, reason, decisions, remember }: ToolRule,
   label: string,
   rolesOf: (ctx: Context) => string | readonly string[] | undefined,
   at = 'args',
@@ -141,6 +149,7 @@ function compiled(
     label,
     effect,
     ...(reason !== undefined && { reason }),
+    answers: { ...(decisions && { decisions }), ...(remember !== undefined && { remember }) },
     fits(name, given, ctx) {
       if (names && !names.some((fits) => fits(name))) return false;
       if (tenants !== undefined && !(ctx.tenant !== undefined && listed(tenants).includes(ctx.tenant)))
