@@ -183,6 +183,8 @@ describe.skipIf(!program)('Studio in a browser', () => {
     await over(store, { allowAnswers: true, agents: [payer(store)] });
     await goTo('#/approvals');
     await page.getByRole('button', { name: 'Edit' }).click();
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute('type'));
+    expect(await focused(), 'the first field').toBe('number');
     await page.getByLabel('amount').fill('41');
     await page.getByRole('button', { name: 'Approve with these' }).click();
     await page.getByText('The run goes on').waitFor();
@@ -303,6 +305,7 @@ describe.skipIf(!program)('Studio in a browser', () => {
     await a.getByText(/done · /).waitFor();
     await b.getByText(/done · /).waitFor();
     expect(await a.innerText()).toContain('Write to [e-mail]');
+    expect(await a.locator('.said.text').count(), 'a verdict does not cut the answer').toBe(1);
     expect(await b.innerText()).toContain('Write to desk@example.com');
     await page.getByRole('button', { name: 'Run again' }).click();
     await a.getByText(/done · /).waitFor();

@@ -83,6 +83,13 @@ export function QuestionCard({
   const [args, setArgs] = useState<unknown>(() => parsed(request.arguments));
   const [text, setText] = useState('');
   const fields = useRef({ problems: new Map<string, string>() });
+  const form = useRef<HTMLFormElement>(null);
+  const chose = useRef(false);
+  // The button that was pressed is gone, and the keyboard must not start over.
+  useEffect(() => {
+    if (chose.current) form.current?.querySelector<HTMLElement>('input, textarea, select, button')?.focus();
+    chose.current = true;
+  }, [way]);
   const may = (type: string) => !request.decisions || request.decisions.includes(type as 'approve');
   const allowed = info.value?.allowAnswers === true;
   const answer = async (decision: Record<string, unknown>) => {
@@ -173,6 +180,7 @@ export function QuestionCard({
         </p>
       ) : (
         <form
+          ref={form}
           onSubmit={(event) => {
             event.preventDefault();
             if (way === 'edit') void answer({ type: 'edit', args });

@@ -253,8 +253,13 @@ function heard(side: Side, event: PlayEvent): Side {
       return added(side, { kind: 'result', text: `${event.name}: ${event.text}`, bad: event.isError });
     case 'waits':
       return added(side, { kind: 'note', text: `${event.name} waits for an answer: see Approvals.` });
-    case 'verdict':
-      return added(side, { kind: 'note', text: `${event.by}: ${event.action} at ${event.point}` });
+    case 'verdict': {
+      const note: Line = { kind: 'note', text: `${event.by}: ${event.action} at ${event.point}` };
+      const last = side.lines.at(-1);
+      // A guard judges while the answer is streamed, and must not cut it in two.
+      if (last?.kind !== 'text') return added(side, note);
+      return { ...side, lines: [...side.lines.slice(0, -1), note, last] };
+    }
     case 'end': {
       const facts = [
         event.status,
