@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Lru } from './lru.js';
@@ -7,7 +9,7 @@ describe('the store in memory', () => {
     const key = fc.integer({ min: 0, max: 9 }).map(String);
     const step = fc.tuple(fc.constantFrom('get', 'set', 'delete'), key);
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 300 }), (max, steps) => {
+      fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 600 }), (max, steps) => {
         const lru = new Lru<number>(max);
         // The same with a list, the oldest first.
         let expected: [string, number][] = [];
@@ -28,5 +30,20 @@ describe('the store in memory', () => {
         for (const [name, value] of expected) expect(lru.get(name)).toBe(value);
       }),
     );
+  });
+
+  it('needs no more memory however often it is asked', () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    const store = new Lru<number>(10);
+    for (let i = 0; i < 5; i++) store.set(`key ${i}`, i);
+    const ask = () => {
+      for (let i = 0; i < 200_000; i++) store.get(`key ${i % 5}`);
+      gc();
+      return process.memoryUsage().heapUsed;
+    };
+    ask();
+    const before = ask();
+    expect(ask() - before).toBeLessThan(1_000_000);
   });
 });
