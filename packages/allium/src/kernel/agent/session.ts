@@ -24,7 +24,7 @@ import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../prot
 import type { RunTrace } from '../protocol/trace.js';
 import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
-import { runBehind } from '../run/start.js';
+import { runBehind } from '../run/run.js';
 import { BoundedStore } from '../store/bounded-store.js';
 import { loadTrace } from '../story/read-trace.js';
 import { checkSessionId, type ForkOptions } from './agent-options.js';

@@ -5,11 +5,6 @@ import { modelName } from '../messages/model.js';
 import type { ModelContext } from './model-context.js';
 import type { RequestParts } from './run-port.js';
 
-/** Notes who rewrote the request on its way in. A retried call notes each change once. */
-export function noteRewrites(ctx: ModelContext): void {
-  if (ctx._request !== (ctx._call.given ?? ctx._run.request)) walk(ctx);
-}
-
 /** A transform assigned parts of the request to its context, besides what it returns. */
 export function noteAssigned(ctx: ModelContext, before: RequestParts, hook: string): void {
   // `convertToLlm` sends the messages it returns, whatever it assigns.
@@ -24,12 +19,12 @@ export function noteOverride(ctx: ModelContext): void {
 }
 
 /**
- * Goes from the outermost layer inward. Each context is a copy of the one around it, so a difference was assigned by its
+ * Notes who rewrote the request on its way in. A retried call notes each change once. Goes from the outermost layer inward. Each context is a copy of the one around it, so a difference was assigned by its
  * layer (the last of those that shared it, because a writer gets its own copy), or by `next({ … })` further out.
  */
-function walk(ctx: ModelContext): void {
+export function noteRewrites(ctx: ModelContext): void {
   const { _outer: outer, _call: call } = ctx;
-  if (outer) walk(outer);
+  if (outer) noteRewrites(outer);
   const before = outer ? outer._request : (call.given ?? ctx._run.request);
   // Most layers change nothing.
   if (call.overridden === undefined && ctx._request === before) return;

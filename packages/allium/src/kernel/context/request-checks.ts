@@ -46,7 +46,6 @@ function frozenMessage(message: Message): Message {
 /** Throws if a layer assigned something invalid, and attributes the error to it. */
 export function checkAssigned(ctx: ModelContext): void {
   const { _request, _run: run } = ctx;
-  if (_request === run.request) return;
   try {
     checkRequest(_request, run.request, ctx);
   } catch (error) {

@@ -4,10 +4,9 @@ import { isThenable } from '../lib/errors.js';
 import type { Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
 import type { ModelContext, RunContext } from '../protocol/contexts.js';
-import type { Hold, Meter } from '../protocol/meter.js';
+import type { Hold, Meter, Meters } from '../protocol/meter.js';
 import type { Awaitable } from '../protocol/store.js';
 import { internal } from './context.js';
-import type { RunPort } from './run-port.js';
 
 /**
  * Gives the run a meter. It also counts model calls of sub-agents and of other middleware. A sub-agent with its own meter of
@@ -23,8 +22,8 @@ export function meterUsage(ctx: RunContext, owner: object, one: Meter): void {
 }
 
 /** @internal */
-export function noteUsage({ meters }: RunPort, model: Model, usage: Usage): void {
-  if (meters === undefined || usage.totalTokens === 0) return;
+export function noteUsage(meters: Meters, model: Model, usage: Usage): void {
+  if (usage.totalTokens === 0) return;
   for (const { list } of meters.values()) list.push({ model, usage });
 }
 

@@ -1,36 +1,47 @@
-/** The innermost point of the model seam: one attempt with the model really called. */
+/** The innermost point of the model seam: one attempt with the model really called, and what is sent to it. */
 
-import { noteRewrites } from '../context/request-changes.js';
+import { authorOf, noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
 import type { Ending } from '../context/run-port.js';
 import { admitByMeters, noteUsage } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
+import { withoutOrphans } from '../inbox/orphans.js';
+import { isWithheld } from '../journal/session-state.js';
 import { attribute } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
 import {
   freezeMessage,
+  type Message,
   type ModelResponse,
   NO_USAGE,
   UNKNOWN_USAGE,
   type Usage,
 } from '../messages/messages.js';
-import { type ModelPart, type ModelSettings, modelName, type Price } from '../messages/model.js';
+import {
+  type ModelPart,
+  type ModelRequest,
+  type ModelSettings,
+  modelName,
+  type Price,
+} from '../messages/model.js';
+import { toolSpecs } from '../plan/compose.js';
+import { convertToLlm } from '../plan/rules.js';
 import type { Hold } from '../protocol/meter.js';
 import { isControl } from '../protocol/signals.js';
 import { partialUsage, ResponseAssembler } from '../stream/assemble.js';
 import { type Stages, stagesOf } from '../stream/transforms.js';
 import { isCrowded, type Reservation } from './budget.js';
 import { charsIn, estimated, estimateInputTokens, estimateMissing, summed } from './estimates.js';
-import { changesRequest, requestMessages, requestOf, type Sent } from './model-request.js';
 import type { Calling } from './model-run.js';
 import { StreamReader } from './model-stream.js';
 
 /** Calls the model of the context, as soon as the budget has room for it. */
 export function callModel(ctx: Calling): Promise<ModelResponse> {
-  const { budget, plan, meters } = ctx._run;
+  const { _run: run } = ctx;
+  const { budget, plan, meters } = run;
   if (plan.layers.model.length > 0) {
-    checkAssigned(ctx);
-    noteRewrites(ctx);
+    if (ctx._request !== run.request) checkAssigned(ctx);
+    if (ctx._request !== (ctx._call.given ?? run.request)) noteRewrites(ctx);
   }
   // A run that is ending makes no further call, even if a layer swallowed the signal.
   ctx._checkBegin();
@@ -98,7 +109,7 @@ class ModelCall extends StreamReader {
       call.outputLimit = settings.maxOutputTokens;
       const request = requestOf(ctx, messages, settings);
       if (run.trace !== undefined) this.ended = run.trace.sends(ctx, request, messages === undefined);
-      this.stages = stagesOf(ctx, raw);
+      if (call.transformed) this.stages = stagesOf(ctx, raw);
       this.live = call.live?.begin(ctx, this.stages?.last ?? raw);
       this.begun = true;
       this.transform = this.stages?.taker(this.live);
@@ -179,7 +190,8 @@ class ModelCall extends StreamReader {
     // Comes first: once the reservation is given back, waiting calls look at what is left.
     if (untold !== undefined) run.bookUsage(price, undefined, untold);
     run.bookUsage(price, this.reservation, usage);
-    noteUsage(run, ctx.model, untold === undefined ? usage : summed(usage, untold));
+    if (run.meters !== undefined)
+      noteUsage(run.meters, ctx.model, untold === undefined ? usage : summed(usage, untold));
     this.hold?.release();
   }
 }
@@ -224,4 +236,85 @@ function capped(
   return limit && limit.maxOutputTokens < given
     ? { ...settings, maxOutputTokens: limit.maxOutputTokens }
     : settings;
+}
+
+// ── What is sent: the history or what layers assigned, as rules and guards of the request leave it ────────────
+
+/** The messages to send; undefined for the plain history. */
+type Sent = readonly Message[] | undefined;
+
+/**
+ * The request for a model: plain properties, since a model that wraps another passes on `{ ...request, settings }`.
+ */
+function requestOf(ctx: Calling, messages: Sent, settings: ModelSettings): ModelRequest {
+  const { plan } = ctx._run;
+  const systemPrompt = ctx._extra?.prompt ?? ctx.systemPrompt;
+  const tools = ctx.tools === plan.tools ? plan.specs : toolSpecs(ctx.tools);
+  return { messages: messages ?? sentIn(ctx), systemPrompt, tools, settings };
+}
+
+/** Does anything stand between the history and the request? */
+function changesRequest({ _request: { messages }, _run: { plan, state } }: Calling): boolean {
+  return (
+    messages !== undefined ||
+    plan.rules.convertToLlm.length > 0 ||
+    plan.guards.request.length > 0 ||
+    state.withheld
+  );
+}
+
+/** Applies rules and guards of the request. */
+async function requestMessages(ctx: Calling): Promise<Sent> {
+  const run = ctx._run;
+  const { guards, rules } = run.plan;
+  let { withheld } = run.state;
+  let { messages } = ctx._request;
+  if (messages !== undefined)
+    messages = withoutOrphans(run, messages, (problems) => [
+      authorOf(ctx, (request) => problems(request.messages ?? sentIn(ctx)).length > 0)?.middleware ??
+        'a model layer',
+    ]);
+  if (rules.convertToLlm.length > 0 && ctx._call.converted) messages = await converted(messages, ctx);
+  if (guards.request.length > 0 && ctx._call.guarded) {
+    messages = messages
+      ? await run.judgements.requestGate.all(messages, ctx)
+      : await run.judgements.requestGate.history(sentIn(ctx), ctx);
+    ctx._extras().prompt = await run.judgements.requestGate.prompt(ctx.systemPrompt, ctx);
+    withheld ||= run.judgements.requestGate.withheld;
+  }
+  if (withheld) messages = (messages ?? sentIn(ctx)).flatMap(withoutWithheld);
+  return messages;
+}
+
+/** Meanwhile the context is marked, so that the hook's own model calls aren't converted in turn. */
+async function converted(messages: Sent, ctx: Calling): Promise<readonly Message[]> {
+  const { _run: run } = ctx;
+  const given = messages ?? sentIn(ctx);
+  const extra = ctx._extras();
+  extra.converting = true;
+  try {
+    const made = await convertToLlm(run.plan.rules.convertToLlm, given, ctx);
+    return made ? withoutOrphans(run, made.messages, () => [made.by]) : given;
+  } finally {
+    extra.converting = false;
+  }
+}
+
+/** What is sent if nobody assigned anything else. */
+function sentIn({ _run: run, _call: { length } }: Calling): readonly Message[] {
+  return run.history.request(length);
+}
+
+const sendable = new WeakMap<Message, readonly Message[]>();
+
+/** The message without thinking that must not be sent back; no message if it has nothing else. */
+function withoutWithheld(message: Message): readonly Message[] | Message {
+  if (message.role !== 'assistant' || !message.content.some(isWithheld)) return message;
+  let made = sendable.get(message);
+  if (!made) {
+    const content = message.content.filter((part) => !isWithheld(part));
+    made = content.length > 0 ? [Object.freeze({ ...message, content: Object.freeze(content) })] : [];
+    sendable.set(message, made);
+  }
+  return made;
 }

@@ -1,4 +1,4 @@
-/** Writes the answer of a turn and reports it. */
+/** Writes the answer of a turn, reports it, and says what follows from the way it ended. */
 
 import type { CallVerdicts } from '../context/run-port.js';
 import { NO_VERDICTS, verdictEntries } from '../guards/call-verdicts.js';
@@ -14,11 +14,11 @@ import {
 } from '../messages/messages.js';
 import { modelName } from '../messages/model.js';
 import type * as rules from '../plan/rules.js';
+import type { Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';
+import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
 import { failedStream } from '../stream/assemble.js';
-import { whyIncomplete } from './finish-reasons.js';
 import type { Calling, ModelRun } from './model-run.js';
-import { startsWithMessage } from './tool-starts.js';
 
 /** What `afterModelResponse` made of a response that guards have judged. */
 export interface Decided extends rules.MergedAction {
@@ -129,4 +129,90 @@ function withCallIds(run: ModelRun, given: Content, messageId: string): Content 
     if (id !== part.id) content = content.with(block, { ...part, id });
   }
   return content;
+}
+
+// ── Calls are written down before they begin: after a crash, those without a result are in doubt ──────────────
+
+/**
+ * Is the start of these calls journaled with the message that makes them? That saves a write per turn. Not if
+ * something decides about calls in between, and not if none of them could be in doubt.
+ */
+export function startsWithMessage(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
+  const { plan, agent } = run;
+  if (
+    plan.decidesOnCalls ||
+    agent.toolExecution === 'sequential' ||
+    run.toolCallsLeft() !== Number.POSITIVE_INFINITY
+  )
+    return false;
+  let matters = false;
+  const { content } = message;
+  for (let i = 0; i < content.length; i++) {
+    const part = content[i]!;
+    if (part.type !== 'tool-call') continue;
+    const tool = run.findTool(part.name, tools);
+    // They don't all begin at once, so each is journaled when it does.
+    if (tool?.sequential || tool?.concurrency !== undefined) return false;
+    if (inDoubtPolicy(tool) === 'fail') matters = true;
+  }
+  return matters;
+}
+
+/** The entry for a call that begins by itself. */
+export function startOf(runId: string, messageId: string, callId: string): EntryDraft {
+  return { v: ENTRY_VERSION, at: 0, type: 'tool_started', runId, messageId, callId };
+}
+
+// ── What an answer that its model did not complete means for its calls and for the run ────────────────────────
+
+const FINAL: Stop = Object.freeze({ reason: 'final' });
+
+/** Why the calls of an answer don't run, if its model did not get to the end. `limit`: its limit of output tokens. */
+export function whyIncomplete(message: AssistantMessage, limit: number | undefined): string | undefined {
+  if (message.stopReason === 'length')
+    return `the answer was cut off ${at(message, limit)}, so its calls may be incomplete. Ask for less at once: fewer calls, or shorter arguments.`;
+  if (message.stopReason === 'content-filter') return 'a content filter of the provider ended the answer.';
+  return undefined;
+}
+
+/**
+ * The run ends with this answer, whatever waits: a model that is cut off twice in a row would be cut off forever. After
+ * a content filter, a hook may decide to ask again.
+ */
+export function endingStop(
+  run: ModelRun,
+  message: AssistantMessage,
+  decision: 'natural' | 'loop_to_model',
+  limit: number | undefined,
+): Stop | undefined {
+  if (message.stopReason === 'content-filter' && decision === 'natural')
+    return {
+      reason: 'content_filter',
+      message: 'A content filter of the provider ended the answer.',
+      by: 'kernel',
+    };
+  if (run.open.cutOff < 2) return undefined;
+  return cutOff(`Two answers in a row were cut off, the last one ${at(message, limit)}.`);
+}
+
+/** How the run ends if nothing keeps it going. */
+export function naturalEnd(message: AssistantMessage | undefined, limit: number | undefined): Stop {
+  if (message?.stopReason !== 'length') return FINAL;
+  return cutOff(`The answer was cut off ${at(message, limit)}.`);
+}
+
+function cutOff(what: string): Stop {
+  return {
+    reason: 'cut_off',
+    message: `${what} Raise \`settings.maxOutputTokens\`, or ask for less.`,
+    by: 'kernel',
+  };
+}
+
+/** The limit if it is known, or what the answer used, which is about the same. */
+function at({ usage }: AssistantMessage, limit: number | undefined): string {
+  if (limit !== undefined) return `at its limit of ${limit} output tokens`;
+  return usage && usage.outputTokens > 0
+    ? `after ${usage.outputTokens} output tokens`
+    : 'at its limit of output tokens';
 }

@@ -2,7 +2,7 @@
 
 import { ModelContext, ModelSeam } from '../context/context.js';
 import { checkLimits } from '../context/stop-checks.js';
-import { naturalEnd } from '../model/finish-reasons.js';
+import { naturalEnd } from '../model/write-answer.js';
 import { askHook } from '../plan/ask-hook.js';
 import { controlKind } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';

@@ -23,9 +23,9 @@ import { answersAll, takeAnswers } from '../inbox/judge-answers.js';
 import { isAnswered } from '../journal/history.js';
 import type { OpenBatch } from '../journal/journaled-run.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
-import { endingStop, naturalEnd, whyIncomplete } from '../model/finish-reasons.js';
 import { beginAnswer, recover, respond, takeAnswer } from '../model/model-phase.js';
 import type { Answer, Decided } from '../model/write-answer.js';
+import { endingStop, naturalEnd, whyIncomplete } from '../model/write-answer.js';
 import { extraModels } from '../plan/extra-models.js';
 import { onRunEnd, shouldStopAfterTurn } from '../plan/rules.js';
 import { kernelStop } from '../protocol/signals.js';
@@ -97,9 +97,9 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
       if (!woken) return SUSPENDED;
       end = woken;
     }
-    throwIfEnding(run);
+    if (end.more && !end.over) checkLimits(run);
+    else throwIfEnding(run);
     if (end.over) return end.over;
-    if (end.more) checkLimits(run);
     const asked = end.stop ?? shouldStop(run, end);
     const stop = asked instanceof Promise ? await asked : asked;
     const on = stop === undefined && goesOn(run, end);
@@ -291,7 +291,8 @@ function reportTurnEnd(run: Run, message: AssistantMessage | undefined, toolResu
 function goesOn(run: Run, { more }: TurnEnd): Awaitable<boolean> {
   const due = drain(run, more ? 'steer' : 'all');
   if (due !== undefined) return takeIn(run, more, due);
-  throwIfEnding(run);
+  // Another turn checks that first.
+  if (!more) throwIfEnding(run);
   return more;
 }
 

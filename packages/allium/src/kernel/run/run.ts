@@ -98,7 +98,7 @@ export class Run extends RunRecord implements ToolsRun {
     journal.rest = this.trace;
     start.parent?.inside.push(this);
     // A sub-agent answers a model, which should read placeholders, not originals.
-    if (!start.parent && answerRestorers(plan).length > 0)
+    if (plan.restores.length > 0 && !start.parent && answerRestorers(plan).length > 0)
       this.events.restoreFrom(new RunContext(this, this.scope, NOTHING));
   }
 
@@ -267,4 +267,9 @@ export class Run extends RunRecord implements ToolsRun {
     const { inside } = this.start.parent ?? {};
     inside?.splice(inside.indexOf(this), 1);
   }
+}
+
+/** The run that a context belongs to. */
+export function runBehind(ctx: PublicContext | undefined): Run | undefined {
+  return (ctx as Context | undefined)?._run as Run | undefined;
 }

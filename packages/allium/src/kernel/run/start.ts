@@ -1,7 +1,6 @@
 /** What a run starts with: the agent, where its session is kept, and what the caller asked for. */
 
 import type { ToolsRun } from '../calls/tools-run.js';
-import type { Context as InternalContext } from '../context/context.js';
 import type { EventQueue } from '../events/event-queue.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
 import type { SessionState } from '../journal/session-state.js';
@@ -10,7 +9,7 @@ import type { Scope } from '../lib/scope.js';
 import type { Message } from '../messages/messages.js';
 import type { ModelSettings } from '../messages/model.js';
 import type { PriceOf } from '../messages/prices.js';
-import type { Context, DeclaredOptions } from '../protocol/contexts.js';
+import type { DeclaredOptions } from '../protocol/contexts.js';
 import type { Observer } from '../protocol/events.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { MiddlewareList, Plan } from '../protocol/middleware.js';
@@ -58,9 +57,4 @@ export interface RunAgent extends ForCalls {
   readonly trace: TraceMode;
   /** The plan with per-run middleware inside, and the guards of the plan above. */
   planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan;
-}
-
-/** The run that a context belongs to. */
-export function runBehind(ctx: Context | undefined): Run | undefined {
-  return (ctx as InternalContext | undefined)?._run as Run | undefined;
 }

@@ -8,7 +8,6 @@ import { ResponseAssembler, responseParts } from './assemble.js';
 
 /** The transforms of a call, each with what it assembles; undefined if no layer registered one. */
 export function stagesOf(ctx: ModelContext, raw: ResponseAssembler): Stages | undefined {
-  if (!ctx._call.transformed) return undefined;
   const made: Stage[] = [];
   for (let at: ModelContext | undefined = ctx; at; at = at._outer)
     if (at._transforms)

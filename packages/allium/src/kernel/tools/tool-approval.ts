@@ -22,12 +22,6 @@ const MAX_EDITS = 8;
 /** A verdict with the arguments the hooks rewrote, if they did. */
 type Verdict = CallDecision & { args?: unknown };
 
-/** Does anything judge calls before they run? A stored verdict holds even without the middleware that gave it. */
-export function needsApproval({ plan, open }: ToolsRun): boolean {
-  if (plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0) return true;
-  return open.decided !== undefined && open.decided.verdicts.size > 0;
-}
-
 export class ToolApproval {
   readonly questions: ToolQuestions;
   private readonly run: ToolsRun;

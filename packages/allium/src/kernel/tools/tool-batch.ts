@@ -17,12 +17,12 @@ import { Onion } from '../layers/onion.js';
 import { isThenable } from '../lib/errors.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
 import { errorResult, type ToolResult } from '../messages/tool-result.js';
-import { startOf } from '../model/tool-starts.js';
+import { startOf } from '../model/write-answer.js';
 import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
 import { inDoubtPolicy, type Tool } from '../protocol/tool.js';
-import { needsApproval, ToolApproval } from './tool-approval.js';
-import { executeAll, isInTurn } from './tool-lanes.js';
+import { ToolApproval } from './tool-approval.js';
+import { executeAll } from './tool-lanes.js';
 
 export interface BatchOutcome {
   readonly results: readonly ToolMessage[];
@@ -70,23 +70,24 @@ export class ToolBatch implements CallBatch {
     return this.approving;
   }
 
-  /** Waits only where something does. */
+  /** Waits only where something does. By index, because an async function has to keep the state of every loop. */
   async run(): Promise<BatchOutcome> {
     const { runner, open } = this;
     try {
       if (!this.verdicts) this.checkResumed();
       const allowed = runner.toolCallsLeft();
-      for (const call of open) {
-        const checked = this.prepare(call, allowed);
+      for (let i = 0; i < open.length; i++) {
+        const checked = this.prepare(open[i]!, allowed);
         if (checked) await checked;
       }
-      if (needsApproval(runner)) {
+      if (this.needsApproval) {
         const pending = await this.ask();
         if (pending.length > 0) return this.outcome(pending);
       }
-      if (!isInTurn(open, runner)) await executeAll(open, this);
+      if (!this.isInTurn) await executeAll(open, this);
       else
-        for (const call of open) {
+        for (let i = 0; i < open.length; i++) {
+          const call = open[i]!;
           const written = this.started([call]);
           if (written) await written;
           const work = this.execute(call);
@@ -97,6 +98,23 @@ export class ToolBatch implements CallBatch {
     }
     const ended = this.ending();
     return ended === undefined && !this.waiting ? this.outcome(NOTHING) : this.conclude(ended);
+  }
+
+  /** Does anything judge calls before they run? A stored verdict holds even without the middleware that gave it. */
+  private get needsApproval(): boolean {
+    const { plan, open } = this.runner;
+    if (plan.rules.beforeToolCall.length > 0 || plan.guards['tool-args'].length > 0) return true;
+    return open.decided !== undefined && open.decided.verdicts.size > 0;
+  }
+
+  /** Do the calls run one after the other? */
+  private get isInTurn(): boolean {
+    const { open, runner } = this;
+    return (
+      open.length === 1 ||
+      runner.agent.toolExecution === 'sequential' ||
+      open.some(({ ctx }) => ctx.tool?.sequential)
+    );
   }
 
   /** Asks hooks and people whether the calls may run. Returns the questions that nobody has answered yet. */

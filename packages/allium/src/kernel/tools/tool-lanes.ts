@@ -1,7 +1,6 @@
-/** Executes calls one after the other, all at once, or as many at once as their tools allow. */
+/** Executes calls all at once, or as many at once as their tools allow. */
 
 import type { Call } from '../calls/tool-call.js';
-import type { ToolsRun } from '../calls/tools-run.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 
@@ -10,15 +9,6 @@ interface Executor {
   /** Writes down that calls begin. */
   started(calls: readonly Call[]): Awaitable<void>;
   execute(call: Call): Awaitable<void>;
-}
-
-/** Do the calls run one after the other? */
-export function isInTurn(calls: readonly Call[], { agent }: ToolsRun): boolean {
-  return (
-    agent.toolExecution === 'sequential' ||
-    calls.length === 1 ||
-    calls.some(({ ctx }) => ctx.tool?.sequential)
-  );
 }
 
 /** All at once, or as many as their tools allow. */

@@ -13,7 +13,7 @@ import { isAllowed } from '../journal/allowances.js';
 import { AlliumError, attribute, isStoreTrouble } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
-import { startOf } from '../model/tool-starts.js';
+import { startOf } from '../model/write-answer.js';
 import type {
   Decision,
   Entry,
