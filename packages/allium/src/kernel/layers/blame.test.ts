@@ -159,7 +159,7 @@ describe('a guard that returns what it may not', () => {
     ],
     [
       { find: () => [{ start: 0, end: 1, replacement: 5 as never }] },
-      'its find returned { start: 0, end: 1, replacement: a number }. A `replacement` is text.',
+      'its find returned { start: 0, end: 1, replacement: a number }. A `replacement` is text, and so is a `reason`.',
     ],
     [
       { judge: () => ({ type: 'deny', reason: { why: 'my SECRET' } }) as never },
