@@ -82,6 +82,17 @@ async function long(middleware: readonly Middleware[] = [], first = userMessage(
   return inner;
 }
 
+async function copied(inner: Store) {
+  const copy = memoryStore();
+  copy.append(
+    's',
+    0,
+    (await inner.read('s', 1)).map(({ seq, ...entry }) => entry) as never,
+    (await inner.tail!('s')).snapshot,
+  );
+  return copy;
+}
+
 interface Tried {
   readonly requests: readonly (readonly Message[])[];
   readonly entries: number;
@@ -94,13 +105,7 @@ async function oneMore(
   middleware: readonly Middleware[],
   { whole = false, tools = [add], ...options }: Partial<AgentOptions> & { readonly whole?: boolean } = {},
 ): Promise<Tried> {
-  const copy = memoryStore();
-  copy.append(
-    's',
-    0,
-    (await inner.read('s', 1)).map(({ seq, ...entry }) => entry) as never,
-    (await inner.tail!('s')).snapshot,
-  );
+  const copy = await copied(inner);
   const { store, counts } = watched(copy, whole);
   const asking = model();
   const agent = new Agent({ model: asking, tools, store, middleware, newId: () => 'fixed', ...options });
@@ -185,6 +190,24 @@ describe('a run in a long session', () => {
     const { messages } = await oneMore(await session, [lastFew(40)]);
     const call = messages.find(({ role }) => role === 'assistant')!.content[0]!;
     expect(call).toMatchObject({ type: 'tool-call', id: 'r_fixed.2.call0' });
+  });
+
+  it('can be suspended, and resumed elsewhere', async () => {
+    const copy = await copied(await session);
+    const asking = defineMiddleware({
+      name: 'asking',
+      looksBack: 0,
+      beforeToolCall: () => ({ ask: {} }),
+    });
+    const { store, counts } = watched(copy);
+    const agent = () =>
+      new Agent({ model: model(), tools: [add], store, middleware: [lastFew(40), asking] }).session('s');
+    const { pending } = await agent().run('one more');
+    const result = await agent().resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(result).toMatchObject({ status: 'done', text: 'done' });
+    expect(result.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'assistant']);
+    expect(counts.entries).toBeLessThan(3000);
+    expect(await agent().messages()).toHaveLength(4 * RUNS + 4);
   });
 
   it('fails with the name of the middleware whose answer is none', async () => {
