@@ -2,14 +2,15 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { postgresStore } from '@allium/store-postgres';
+import { historyTruncator } from 'allium/middleware/history-truncator';
 import { fileStore } from 'allium/stores/file';
 import { memoryStore } from 'allium/stores/memory';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { bytesIn, ownFolder } from '../work/folder.mjs';
 import { timeMany } from '../work/many.mjs';
-import { callingModel } from '../work/models.mjs';
+import { callingModel, USAGE } from '../work/models.mjs';
 import { withPostgres } from '../work/postgres.mjs';
-import { executed } from '../work/tool.mjs';
+import { ARGUMENTS, executed, NAME } from '../work/tool.mjs';
 import { agentFor } from './allium.mjs';
 
 export const what =
@@ -91,17 +92,23 @@ export async function statements({ turns }) {
   });
 }
 
-/** Milliseconds to open a session of `turns` through a new handle, and to read its messages through another. */
+/**
+ * Milliseconds through new handles: to open a session of `turns`, to read its messages, and for a run in it whose requests
+ * are short.
+ */
 export async function opening({ turns, store: kind }) {
   const folder = ownFolder();
   const store = STORES[kind](folder);
   await agentFor(callingModel(turns), turns, { store }).session('long').run('go');
-  const timed = async (ask) => {
+  const chat = agentFor(chattingModel, 1, { store }).session('chat');
+  for (let i = 0; i < turns; i += 2) await chat.run('go');
+  const timed = async (ask, more, id = 'long') => {
     const times = [];
     for (let i = 0; i < OPENINGS; i++) {
-      const agent = agentFor(callingModel(1), 1, { store: kind === 'memory' ? store : STORES[kind](folder) });
+      const opened = kind === 'memory' ? store : STORES[kind](folder);
+      const agent = agentFor(callingModel(1), 1, { store: opened, ...more });
       const start = performance.now();
-      await ask(agent.session('long'));
+      await ask(agent.session(id));
       times.push(performance.now() - start);
     }
     return times.sort((a, b) => a - b)[OPENINGS >> 1];
@@ -109,10 +116,30 @@ export async function opening({ turns, store: kind }) {
   return {
     openMs: await timed((session) => session.pending()),
     messagesMs: await timed((session) => session.messages()),
+    runMs: await timed(
+      (session) => session.run('go on'),
+      {
+        model: chattingModel,
+        middleware: [historyTruncator({ maxMessages: 100 })],
+      },
+      'chat',
+    ),
   };
 }
 
 const OPENINGS = 5;
+
+/** Two turns for every message: a call, and an answer to its result. */
+const chattingModel = {
+  provider: 'bench',
+  id: 'chatting',
+  async *stream({ messages }) {
+    const isAnswered = messages.at(-1).role === 'tool';
+    if (isAnswered) yield { type: 'text', text: 'done' };
+    else yield { type: 'tool-call', id: `call-${messages.length}`, name: NAME, arguments: ARGUMENTS };
+    yield { type: 'finish', reason: isAnswered ? 'stop' : 'tool-calls', usage: USAGE };
+  },
+};
 
 /** Moves what SQLite has in its write-ahead log into the database, where it counts once. */
 function settle(kind, folder) {
