@@ -11,6 +11,7 @@ import { z } from 'zod';
 import { build } from '../../../scripts/build.mjs';
 import { root } from '../../../scripts/repository.mjs';
 import { runCommand } from '../../../scripts/run-command.mjs';
+import { duration } from '../web/src/format.js';
 import { startDemo } from './demo.js';
 import { type Studio, type StudioOptions, startStudio } from './start.js';
 import type { OnionView, ReceivedView, RunPage, RunRow, RunView, SpendPage } from './wire.js';
@@ -670,3 +671,12 @@ function counted(inner: Store, reads: string[]): Store {
     take: (...args) => inner.take(...args),
   };
 }
+
+it.each([
+  [0, '0 ms'],
+  [999.7, '1.00 s'],
+  [59_970, '1 min 0 s'],
+  [179_600, '3 min 0 s'],
+  [3_599_700, '1 h 0 min'],
+  [86_399_000, '1 d 0 h'],
+])('writes %d ms as %s', (ms, words) => expect(duration(ms)).toBe(words));
