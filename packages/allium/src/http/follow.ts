@@ -121,11 +121,11 @@ export function eventHub(options: EventHubOptions): EventHub {
     if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before its first event.');
     const run = begin(sessionId, { seq, events, first: first.value, isNew });
     const { type, runId } = first.value;
-    // A resumed run began earlier.
-    const continues = type === 'agent_start' && first.value.resumed;
+    // A resumed run began earlier; a new session has nothing before its run.
+    const isWhole = isNew || (type === 'agent_start' && first.value.resumed);
     const reader = (): EventReader => {
       const session = new SessionReader(place, sessionId, {}, run, seq);
-      return continues ? session : new FromStart(session, runId);
+      return isWhole ? session : new FromStart(session, runId);
     };
     return { stream, ended: run.ended, reader };
   };
