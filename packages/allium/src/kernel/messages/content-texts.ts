@@ -64,23 +64,25 @@ function withText(part: TextContent, text: string, role: Message['role']): TextC
 
 /** The texts of content, joined as readers see them: all text blocks are one text, and all thinking is another. */
 export function saidIn<P extends Part>(content: readonly P[], role: Message['role']): Lens<readonly P[]> {
-  const parts = content.map((part) => stringsOf(part, role));
-  const keys = parts.flatMap(({ strings }, i) => {
-    const { type } = content[i]!;
-    return strings.map(() => (type === 'text' || type === 'thinking' ? type : undefined));
+  const strings: string[] = [];
+  const keys: unknown[] = [];
+  const parts = content.map((part) => {
+    const said = stringsOf(part, role);
+    const joined = part.type === 'text' || part.type === 'thinking' ? part.type : undefined;
+    for (const text of said.strings) {
+      strings.push(text);
+      keys.push(joined);
+    }
+    return said;
   });
-  return lens(
-    parts.flatMap(({ strings }) => strings),
-    keys,
-    (left) => {
-      let end = 0;
-      return parts.map(({ strings, put }, i) => {
-        end += strings.length;
-        const mine = left.slice(end - strings.length, end);
-        return isSameList(mine, strings) ? content[i]! : (put(mine) as P);
-      });
-    },
-  );
+  return lens(strings, keys, (left) => {
+    let end = 0;
+    return parts.map(({ strings: given, put }, i) => {
+      end += given.length;
+      const mine = left.slice(end - given.length, end);
+      return isSameList(mine, given) ? content[i]! : (put(mine) as P);
+    });
+  });
 }
 
 /** A judge replaced all text of the message. Calls stay, because their results need them. */
