@@ -2,6 +2,7 @@
 export { Agent } from './agent/agent.js';
 export type { AsToolOptions } from './agent/agent-tool.js';
 export type { Explanation } from './agent/explain.js';
+export { TRAITS } from './agent/traits.js';
 export type { AgentOptions, ForkOptions, SessionOptions } from './kernel/agent/agent-options.js';
 export type { HistoryPoint } from './kernel/agent/rewind.js';
 export type { Session } from './kernel/agent/session.js';
@@ -9,7 +10,7 @@ export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
 export type { Allowance } from './kernel/journal/allowances.js';
-export { type Clock, monotonic, sleep, systemClock } from './kernel/lib/clock.js';
+export { type Clock, monotonic, systemClock } from './kernel/lib/clock.js';
 export {
   AlliumError,
   type Attribution,
@@ -86,7 +87,7 @@ export {
   window,
 } from './kernel/protocol/guard.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
-export type { HistoryContext, Plan } from './kernel/protocol/middleware.js';
+export type { Hazard, HistoryContext, Plan } from './kernel/protocol/middleware.js';
 export {
   type AcceptVerdict,
   BaseMiddleware,
@@ -148,12 +149,12 @@ export {
   type TraceRecord,
   type ValueChange,
 } from './kernel/protocol/trace.js';
-export { type Hazard, TRAITS } from './kernel/protocol/traits.js';
 export { runResult } from './kernel/run/run-result.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/store/bounded-store.js';
 export { memoryStore } from './kernel/store/memory-store.js';
 export { readTrace } from './kernel/story/read-trace.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
+export { sleep } from './kit/sleep.js';
 export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { isTransient } from './kit/transient.js';

@@ -4,9 +4,8 @@ import { modelName } from '../kernel/messages/model.js';
 import { extraModels } from '../kernel/plan/extra-models.js';
 import { optionsData } from '../kernel/plan/twins.js';
 import type { GuardPoint } from '../kernel/protocol/guard.js';
-import type { Plan } from '../kernel/protocol/middleware.js';
+import type { Hazard, Plan } from '../kernel/protocol/middleware.js';
 import { RULE_HOOKS, RULES, type RuleHook, SEAMS, type Seam } from '../kernel/protocol/plan.js';
-import type { Hazard } from '../kernel/protocol/traits.js';
 import { RUNS_AGENTS, UNGUARDED_AGENTS } from '../kit/child-tags.js';
 import { findHazards } from './hazards.js';
 

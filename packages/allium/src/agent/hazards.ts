@@ -1,9 +1,8 @@
 /** Finds combinations that work but surprise, from what middleware declare and never from their names. */
 
 import { isByObject, ownsRunState } from '../kernel/plan/twins.js';
-import type { Plan, PlannedMiddleware } from '../kernel/protocol/middleware.js';
+import type { Hazard, Plan, PlannedMiddleware } from '../kernel/protocol/middleware.js';
 import { SEAMS } from '../kernel/protocol/plan.js';
-import type { Hazard } from '../kernel/protocol/traits.js';
 import { UNGUARDED_AGENTS } from '../kit/child-tags.js';
 import {
   at,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sleep } from '../kernel/lib/clock.js';
+import { sleep } from '../index.js';
 import { fakeClock } from './fake-clock.js';
 
 describe('fakeClock', () => {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type Clock, sleep } from '../kernel/lib/clock.js';
+import { type Clock, sleep } from '../index.js';
 import { type Message, type ModelResponse, textOf } from '../kernel/messages/messages.js';
 import { type GuardPoint, window } from '../kernel/protocol/guard.js';
 import { BaseMiddleware, defineMiddleware, type Middleware } from '../kernel/protocol/middleware.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { sleep } from '../kernel/lib/clock.js';
+import { sleep } from '../index.js';
 import { tool } from '../kernel/protocol/tool.js';
 import { smuggler } from './broken/middleware/abort-calls.js';
 import { goodNewsOnly } from './broken/middleware/calls-answered.js';

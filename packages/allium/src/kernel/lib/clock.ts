@@ -39,22 +39,6 @@ export function soon(fn: () => void): void {
 export const whenIdle: (fn: () => void) => void =
   (globalThis as { process?: { nextTick?: (fn: () => void) => void } }).process?.nextTick ?? queueMicrotask;
 
-/** Waits `ms`, or rejects with the signal's reason as soon as it aborts. The timer never outlives the wait. */
-export function sleep(ms: number, signal?: AbortSignal, clock: Clock = systemClock): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
-    const onAbort = () => {
-      cancel();
-      reject(signal!.reason);
-    };
-    const cancel = clock.setTimer(() => {
-      signal?.removeEventListener('abort', onAbort);
-      resolve();
-    }, ms);
-    signal?.addEventListener('abort', onAbort, { once: true });
-  });
-}
-
 /** Like `monotonic`, with fractions of a millisecond if it is the system clock: for work that takes less than one. */
 export function precise(clock: Clock): number {
   return clock === systemClock ? timer.now() : monotonic(clock);

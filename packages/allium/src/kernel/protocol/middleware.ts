@@ -11,7 +11,6 @@ import type { StateAccess, StateCell } from './state.js';
 import type { StoppingReason } from './stop.js';
 import type { Awaitable, Request } from './store.js';
 import type { Tool } from './tool.js';
-import type { Hazard } from './traits.js';
 
 /** Calls inward. Each call is a separate attempt with its own fork of the context. */
 export type Next<Result, Override> = (override?: Override) => Promise<Result>;
@@ -44,6 +43,15 @@ export type ToolVerdict =
   | { readonly ask: Request }
   /** Answers the call without running it. */
   | { readonly result: unknown };
+
+/** A combination that works but surprises. `explain()` lists them. */
+export interface Hazard {
+  readonly id: string;
+  /** The middleware (or hook) involved, outermost first. */
+  readonly between: readonly string[];
+  readonly message: string;
+  readonly fix: string;
+}
 
 /** Every member is optional; the kernel calls only what is defined. */
 export interface Middleware {

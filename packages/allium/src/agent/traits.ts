@@ -1,4 +1,4 @@
-/** The traits that `explain()` understands, and the hazards it reports. */
+/** The traits that `explain()` understands. */
 
 /** The traits `explain()` knows. Others are allowed and ignored. */
 export const TRAITS = {
@@ -20,11 +20,3 @@ export const TRAITS = {
   replays:
     'answers from recordings and writes nothing; it is a sink only to look them up by the guarded text',
 } as const;
-
-export interface Hazard {
-  readonly id: string;
-  /** The middleware (or hook) involved, outermost first. */
-  readonly between: readonly string[];
-  readonly message: string;
-  readonly fix: string;
-}
