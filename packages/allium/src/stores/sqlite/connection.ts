@@ -19,7 +19,11 @@ export class Connection {
       this.database.exec('COMMIT');
       return result;
     } catch (error) {
-      this.database.exec('ROLLBACK');
+      try {
+        this.database.exec('ROLLBACK');
+      } catch {
+        // SQLite has undone it already, as it does when the disk is full. What went wrong is the first error.
+      }
       throw error;
     }
   }

@@ -79,6 +79,28 @@ describe('sqliteStore', () => {
     database.close();
   });
 
+  it('says that the disk is full, although SQLite has then undone the transaction itself', () => {
+    const database = openDatabase(':memory:');
+    const disk = { full: false };
+    const store = sqliteStore({
+      database: {
+        prepare: (sql) => database.prepare(sql),
+        close: () => database.close(),
+        exec(sql) {
+          if (!disk.full || sql !== 'COMMIT') return database.exec(sql);
+          database.exec('ROLLBACK');
+          throw new Error('database or disk is full');
+        },
+      },
+    });
+    disk.full = true;
+    expect(() => store.post('s', { type: 'cancel' })).toThrow('database or disk is full');
+    disk.full = false;
+    store.post('s', { type: 'cancel' });
+    expect(store.take('s', 0)).toHaveLength(1);
+    database.close();
+  });
+
   it('adds to the database only what is new', () => {
     const file = newFile();
     const store = on(file);
