@@ -128,6 +128,13 @@ describe('what is wrong with a file', () => {
       'middleware',
       'Everything stands under `allium`: write `allium.middleware`.',
     ],
+    [
+      '[spine.middleware]\nchain = []\n[spine.plugins.retry]\nattempts = 2',
+      1,
+      'spine',
+      'Unknown key `spine`. Everything stands under `allium`: write `allium.middleware`, `allium.plugins`.',
+    ],
+    ['[model]\nname = "x"', 1, 'model', 'Everything stands under `allium`: write `allium.model`.'],
     ['[allium]\nsystem = "x"', 2, 'allium.system', 'Unknown option `system`. Here that is `systemPrompt`.'],
     ['[allium.limits]\nmaxSteps = 3', 2, 'allium.limits.maxSteps', 'Here that is `turns`.'],
     ['\n[alium]\nmodel = "offline"', 2, 'alium', 'Unknown key `alium`. Did you mean `allium`?'],

@@ -177,12 +177,19 @@ function underAllium(file: string, source: ConfigSource, value: unknown): unknow
   const stranger = Object.keys(value).find((key) => key !== 'allium' && key !== '$schema');
   if (stranger !== undefined) {
     const where = place(file, source, [stranger]);
-    const advice = closestName(stranger, ['allium'])
-      ? `Unknown key \`${stranger}\`. Did you mean \`allium\`?`
-      : `Everything stands under \`allium\`: write \`allium.${stranger}\`.`;
-    throw new ConfigError('CONFIG_INVALID', advice, where);
+    throw new ConfigError('CONFIG_INVALID', adviceFor(stranger, value[stranger]), where);
   }
   return value.allium ?? {};
+}
+
+/** `[middleware]` lacks a heading, `[spine.middleware]` has another program's. */
+function adviceFor(stranger: string, value: unknown): string {
+  const known = Object.keys((checkingSchema(false) as { properties: object }).properties);
+  if (closestName(stranger, ['allium'])) return `Unknown key \`${stranger}\`. Did you mean \`allium\`?`;
+  const inside = isTable(value) && !known.includes(stranger) ? Object.keys(value) : [];
+  const own = inside.filter((key) => known.includes(key)).map((key) => `\`allium.${key}\``);
+  if (own.length === 0) return `Everything stands under \`allium\`: write \`allium.${stranger}\`.`;
+  return `Unknown key \`${stranger}\`. Everything stands under \`allium\`: write ${own.join(', ')}.`;
 }
 
 /** Structure, types and ranges. Names are looked up when the agent is made. */
