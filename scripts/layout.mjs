@@ -24,6 +24,7 @@ const PUBLIC = ['index.ts', 'kit/index.ts'];
 const SHARED = [
   { folders: /^(?:record|replay)$/, shared: ['cassette/'] },
   { folders: /^(?:cache|tool-cache|idempotency)$/, shared: ['caching/'] },
+  { folders: /^(?:concurrency|rate-limit)$/, shared: ['limiting/'] },
   { folders: /^(?:compaction|context-editing|history-truncator)$/, shared: ['context-window/'] },
   {
     folders: /^(?:deferred-tools|skills|subagents|tool-result-limit)$/,
@@ -71,7 +72,7 @@ export const arrows = [
     says: 'texts/, which every middleware may use, imports nothing',
   },
   {
-    from: /^((?:caching|own-tools)\/)/,
+    from: /^((?:caching|limiting|own-tools)\/)/,
     may: (path, own) => inside(...PUBLIC, own)(path),
     builtins: false,
     packages: false,

@@ -1,6 +1,6 @@
 /** Results of tools in a store, and the option that selects those tools. */
 
-import type { ToolContext, ToolResult } from '../index.js';
+import type { Tool, ToolContext, ToolResult } from '../index.js';
 import { type Kind, kinds } from '../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
@@ -20,15 +20,31 @@ export function isStoredResult(value: unknown): value is StoredResult {
 
 type Picks = (ctx: ToolContext) => boolean;
 
-/** An option that selects tools: names, or a function that is asked for each call. */
-export const SELECTED_TOOLS: Kind<readonly string[] | Picks> = {
-  ...kinds.either(kinds.names, kinds.func<Picks>()),
-  expected: 'a list of tool names or a function',
+type SelectedTools = readonly (string | Tool)[] | Picks;
+
+const aTool = kinds.kind<Tool>('a tool', isTool);
+
+/** An option that selects tools: names, tools, or a function that is asked for each call. */
+export const SELECTED_TOOLS: Kind<SelectedTools> = {
+  ...kinds.either(
+    { ...kinds.listOf(kinds.either(kinds.text, aTool), 'a list'), schema: kinds.names.schema },
+    kinds.func<Picks>(),
+  ),
+  expected: 'a list of tool names and tools, or a function',
 };
 
 /** Is the call of one of the tools that such an option selects? */
-export function toolSelector(tools: readonly string[] | Picks): Picks {
+export function toolSelector(tools: SelectedTools): Picks {
   if (typeof tools === 'function') return tools;
-  const names = new Set(tools);
+  const names = new Set(namesIn(tools));
   return (ctx) => names.has(ctx.toolCall.name);
+}
+
+/** The names in such a list. */
+export function namesIn(tools: readonly (string | Tool)[]): readonly string[] {
+  return tools.map((one) => (typeof one === 'string' ? one : one.name));
+}
+
+function isTool(value: Partial<Tool> | null | undefined): boolean {
+  return typeof value?.name === 'string' && typeof value.execute === 'function';
 }

@@ -80,6 +80,22 @@ describe('concurrency', () => {
     expect(all.seen.most).toBe(1);
   });
 
+  it.each([
+    ['tenant', 3],
+    ['session', 3],
+    ['agent', 1],
+  ] as const)('counts by %s, as a file can say it', async (key, most) => {
+    const { agentOf, seen, drain } = setup({ max: 1, key });
+    const runs = ['a', 'b', 'c'].map((name) =>
+      agentOf(key === 'session' ? 'one' : name)
+        .session(name)
+        .run('hi'),
+    );
+    await drain();
+    await Promise.all(runs);
+    expect(seen.most).toBe(most);
+  });
+
   it('gives the place back after an error, a stop and a suspension', async () => {
     const ask = tool({
       name: 'ask',
@@ -422,7 +438,10 @@ describe('concurrency', () => {
     [undefined, 'Expected `options` to be an object with max, key,'],
     [{}, 'Expected `max` to be an integer ≥ 1, got undefined.'],
     [{ max: 0 }, 'Expected `max` to be an integer ≥ 1, got 0.'],
-    [{ max: 1, key: 'tenant' }, 'Expected `key` to be a function, got "tenant".'],
+    [
+      { max: 1, key: 'user' },
+      "Expected `key` to be 'tenant', 'session', 'agent' or a function, got \"user\".",
+    ],
     [{ max: 1, maxWaitMs: -1 }, 'Expected `maxWaitMs` to be a number ≥ 0, got -1.'],
     [{ max: 1, scope: 'turn' }, "Expected `scope` to be 'model', 'run' or 'tool', got \"turn\"."],
     [{ max: 1, clock: {} }, 'Expected `clock` to be an object with now(), setTimer(), got {}.'],

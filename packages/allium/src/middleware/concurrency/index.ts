@@ -1,30 +1,23 @@
 /** Lets only so many model calls, tool calls or runs be under way at once. */
 
-import {
-  AlliumError,
-  defineMiddleware,
-  type Middleware,
-  type ModelContext,
-  type RunContext,
-  type ToolContext,
-} from '../../index.js';
+import { AlliumError, defineMiddleware, type Middleware } from '../../index.js';
 import {
   describeValue,
   type Fields,
-  invalidOption,
   kinds,
   type NamedOptions,
   named,
   type OptionsOf,
   readOptions,
 } from '../../kit/index.js';
+import { keyReader, WHOSE } from '../../limiting/whose.js';
 import { Lane } from './lane.js';
 
 export const OPTIONS = {
   /** Calls that may run at once, for each key. */
   max: kinds.required(kinds.integer(1)),
-  /** Whose limit it is. @default the tenant */
-  key: kinds.withDefault(kinds.func<(ctx: RunContext | ModelContext | ToolContext) => string>(), tenantOf),
+  /** Whose limit it is: the tenant's, the session's, the agent's, or what a function says. @default 'tenant' */
+  key: kinds.withDefault(WHOSE, 'tenant'),
   /** Milliseconds a call may wait for its turn; 0 refuses at once. @default Infinity */
   maxWaitMs: kinds.withDefault(kinds.timeout, Number.POSITIVE_INFINITY),
   /** What is counted. @default 'model' */
@@ -45,17 +38,17 @@ export interface ConcurrencyOptions extends OptionsOf<typeof OPTIONS>, NamedOpti
  */
 export function concurrency(options: ConcurrencyOptions): Middleware {
   const { max, key, maxWaitMs, scope, clock, name, madeWith } = readOptions('concurrency', OPTIONS, options);
+  const keyOf = keyReader(key);
   const lanes = new Map<string, Lane>();
 
   return defineMiddleware({
     name,
     madeWith,
     // A function of yours may look at anything.
-    looksBack: options?.key ? undefined : 0,
+    looksBack: typeof key === 'function' ? undefined : 0,
     seams: [scope],
     async process(ctx, next) {
-      const whose = key(ctx);
-      if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
+      const whose = keyOf(ctx);
       // A run or tool that waits for a sub-agent keeps its place, so the sub-agent must not need the same one.
       const id = scope === 'model' ? whose : `${ctx.depth}\n${whose}`;
       const lane = lanes.get(id) ?? new Lane(max);
@@ -77,10 +70,6 @@ export function concurrency(options: ConcurrencyOptions): Middleware {
       }
     },
   });
-}
-
-function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
-  return ctx.tenant ?? '';
 }
 
 function refusal(key: string, max: number, waitedMs: number): AlliumError {

@@ -407,7 +407,7 @@ describe('idempotency', () => {
     [{ store: {} }, 'Expected `store` to be an object with get(), set(), delete(), got {}.'],
     [
       { store: new Map(), tools: 'pay' },
-      'Expected `tools` to be a list of tool names or a function, got "pay".',
+      'Expected `tools` to be a list of tool names and tools, or a function, got "pay".',
     ],
     [{ store: new Map(), key: 'order' }, 'Expected `key` to be a function, got "order".'],
     [{ store: new Map(), ttlMs: 0 }, 'Expected `ttlMs` to be a finite number ≥ 1, got 0.'],

@@ -5,6 +5,7 @@ import type { AnswerStore } from '../../caching/answers.js';
 import { InFlight, NONE, type Outcome } from '../../caching/in-flight.js';
 import {
   isStoredResult,
+  namesIn,
   SELECTED_TOOLS,
   type StoredResult,
   toolSelector,
@@ -46,7 +47,7 @@ export const OPTIONS = {
    * sync or async. To help after a crash, it has to outlive the process.
    */
   store: kinds.required(kinds.methods<IdempotencyStore>('get', 'set', 'delete')),
-  /** Which tools: names, or a function that is asked for each call. @default all that are not declared `idempotent` */
+  /** Which tools: names, tools, or a function that is asked for each call. @default all that are not declared `idempotent` */
   tools: kinds.withDefault(SELECTED_TOOLS, isUnsafe),
   /** Identifies a call, within its tenant and tool; undefined leaves the call out. @default ctx.idempotencyKey */
   key: kinds.withDefault(kinds.func<(ctx: ToolContext) => string | undefined>(), keyOf),
@@ -98,7 +99,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
     madeWith,
     // A function of yours may look at anything.
     looksBack: options?.key ? undefined : 0,
-    ...(typeof tools !== 'function' && { mentions: tools }),
+    ...(typeof tools !== 'function' && { mentions: namesIn(tools) }),
     traits: ['keeps'],
     // It gets what the guards left, so nothing they removed is ever stored.
     sink: true,

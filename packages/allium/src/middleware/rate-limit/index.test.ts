@@ -149,6 +149,25 @@ describe('rate-limit', () => {
     expect(one.calls.map(([at]) => at)).toEqual([0, 1000]);
   });
 
+  it.each([
+    ['tenant', [0, 0, 1000, 1000]],
+    ['session', [0, 0, 1000, 1000]],
+    ['agent', [0, 1000, 2000, 3000]],
+  ] as const)('counts by %s, as a file can say it', async (key, times) => {
+    const { agentOf, clock, calls } = setup({ limit: 1, perMs: 1000, key });
+    const runs = Promise.all(
+      ['a', 'b'].map(async (name) => {
+        // Tenants differ with `tenant`, sessions with `session`; the agents have one name.
+        const session = agentOf(key === 'session' ? 'one' : name).session(name);
+        await session.run('hi');
+        await session.run('hi');
+      }),
+    );
+    await clock.advance(4000);
+    await runs;
+    expect(calls.map(([at]) => at)).toEqual(times);
+  });
+
   it('forgets keys it has nothing to remember of', async () => {
     const clock = fakeClock();
     const windows = new Windows(1, 10);
@@ -466,7 +485,10 @@ describe('rate-limit', () => {
       { limit: 1, perMs: 1, scope: 'agent' },
       "Expected `scope` to be 'model', 'run' or 'tool', got \"agent\".",
     ],
-    [{ limit: 1, perMs: 1, key: 'tenant' }, 'Expected `key` to be a function, got "tenant".'],
+    [
+      { limit: 1, perMs: 1, key: 'user' },
+      "Expected `key` to be 'tenant', 'session', 'agent' or a function, got \"user\".",
+    ],
     [{ limiter: {} }, 'Expected `limiter` to be an object with consume(), got {}.'],
     [
       { limiter: { consume() {} }, limit: 5 },

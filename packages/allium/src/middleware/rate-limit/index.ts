@@ -19,6 +19,7 @@ import {
   type OptionsOf,
   readOptions,
 } from '../../kit/index.js';
+import { keyReader, WHOSE } from '../../limiting/whose.js';
 import { type Asked, Shared, type SharedLimiter } from './shared.js';
 import { Windows } from './windows.js';
 
@@ -29,8 +30,8 @@ export const OPTIONS = {
   limit: kinds.integer(1),
   /** The window, in milliseconds. Needed unless there is a `limiter`. */
   perMs: kinds.number(1),
-  /** Whose limit it is. @default the tenant */
-  key: kinds.withDefault(kinds.func<(ctx: RunContext | ModelContext | ToolContext) => string>(), tenantOf),
+  /** Whose limit it is: the tenant's, the session's, the agent's, or what a function says. @default 'tenant' */
+  key: kinds.withDefault(WHOSE, 'tenant'),
   /** What happens to a call over the limit: it waits its turn, or is refused. @default 'wait' */
   mode: kinds.withDefault(kinds.oneOf('wait', 'reject'), 'wait'),
   /** Milliseconds a call may wait; one that would have to wait longer is refused at once. @default 60_000 */
@@ -59,21 +60,20 @@ export function rateLimit(options: RateLimitOptions): Middleware {
   const { maxWaitMs = 60_000 } = settings;
   if (mode === 'reject' && settings.maxWaitMs !== undefined)
     throw invalidOption('maxWaitMs', "left out with mode: 'reject', which never waits", maxWaitMs);
+  const keyOf = keyReader(key);
   const counter = limiter === undefined ? windows(limit, perMs) : shared(limiter, limit, perMs);
   // Refusing means having no patience.
   const patienceMs = mode === 'reject' ? 0 : maxWaitMs;
 
   const admit = (ctx: RunContext | ModelContext | ToolContext): Promise<void> | undefined => {
-    const whose = key(ctx);
-    if (typeof whose !== 'string') throw invalidOption('key()', 'a function that returns text', whose);
-    return counter.take(new Call(ctx, whose, patienceMs, clock ?? ctx.agent.clock));
+    return counter.take(new Call(ctx, keyOf(ctx), patienceMs, clock ?? ctx.agent.clock));
   };
 
   return defineMiddleware({
     name,
     madeWith,
     // A function of yours may look at anything.
-    looksBack: options?.key ? undefined : 0,
+    looksBack: typeof key === 'function' ? undefined : 0,
     // A hook before the call and nothing around it: most calls don't wait, and then nothing is awaited.
     ...(scope === 'model' && { beforeModel: admit }),
     ...(scope === 'tool' && { beforeTool: admit }),
@@ -102,10 +102,6 @@ class Call implements Asked {
   refused(retryAfterMs: number): AlliumError {
     return refusal(this.key, retryAfterMs);
   }
-}
-
-function tenantOf(ctx: RunContext | ModelContext | ToolContext): string {
-  return ctx.tenant ?? '';
 }
 
 function windows(limit: number | undefined, perMs: number | undefined): Windows {

@@ -383,6 +383,22 @@ describe('tool-cache', () => {
     });
   });
 
+  it('takes tools as well as their names', async () => {
+    const ran: string[] = [];
+    const note = (name: string) =>
+      tool({ name, description: name, input: z.object({}), execute: () => ran.push(name) });
+    const [a, b, c] = [note('a'), note('b'), note('c')];
+    const calls = toolCalls({ name: 'a' }, { name: 'b' }, { name: 'c' });
+    const agent = new Agent({
+      model: scriptedModel([calls, calls, 'done']),
+      tools: [a, b, c],
+      middleware: [toolCache({ tools: [a, 'b'] })],
+    });
+    await agent.run('hi');
+    expect(ran).toEqual(['a', 'b', 'c', 'c']);
+    expect(agent.explain().hazards).toEqual([]);
+  });
+
   it('keeps two of them apart', async () => {
     const [one, other] = [new Map(), new Map()];
     const find = (name: string) =>
@@ -394,8 +410,8 @@ describe('tool-cache', () => {
   });
 
   it.each([
-    [{ tools: 'find' }, 'Expected `tools` to be a list of tool names or a function, got "find".'],
-    [{ tools: [5] }, 'Expected `tools` to be a list of tool names or a function, got [5].'],
+    [{ tools: 'find' }, 'Expected `tools` to be a list of tool names and tools, or a function, got "find".'],
+    [{ tools: [5] }, 'Expected `tools` to be a list of tool names and tools, or a function, got [5].'],
     [{ ttlMs: 0 }, 'Expected `ttlMs` to be a finite number ≥ 1, got 0.'],
     [{ maxEntries: 0 }, 'Expected `maxEntries` to be an integer ≥ 1, got 0.'],
     [{ store: [] }, 'Expected `store` to be an object with get(), set(), delete(), got [].'],

@@ -3,6 +3,7 @@
 import { type AnswerStore, Answers, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
 import {
   isStoredResult,
+  namesIn,
   SELECTED_TOOLS,
   type StoredResult,
   toolSelector,
@@ -31,7 +32,7 @@ export type ToolCacheEntry = StoredResult;
 export type ToolCacheStore = AnswerStore<ToolCacheEntry>;
 
 export const OPTIONS = {
-  /** Whose results are kept: names, or a function that is asked for each call. @default tools tagged `cacheable` */
+  /** Whose results are kept: names, tools, or a function that is asked for each call. @default tools tagged `cacheable` */
   tools: kinds.withDefault(SELECTED_TOOLS, isTagged),
   /** Milliseconds a result is good for. @default 300_000 */
   ttlMs: kinds.withDefault(kinds.number(1), 300_000),
@@ -90,7 +91,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
     madeWith,
     // A function of yours may look at anything.
     looksBack: options?.key ? undefined : 0,
-    ...(typeof tools !== 'function' && { mentions: tools }),
+    ...(typeof tools !== 'function' && { mentions: namesIn(tools) }),
     traits: ['caches'],
     // It gets what the guards left, so nothing they removed is ever stored.
     sink: true,
