@@ -229,6 +229,15 @@ describe('guardrail', () => {
     expect(came).toBe(outcome);
   });
 
+  it('says what to do if a check that is not async returns a promise, even one that fails', async () => {
+    const check = () => Promise.reject(new Error('broken'));
+    const agent = new Agent({
+      model: scriptedModel(['Hi.']),
+      middleware: [guardrail({ check, on: ['output'] })],
+    });
+    await expect(agent.run('Hi')).rejects.toThrow('or a `check` written as an async function.');
+  });
+
   it.each([
     [{}, 'Expected `check` to be a function, unless `judge` is one'],
     [{ judge: () => undefined, hold: window(3) }, "Expected `hold` to be 'full' beside `judge`"],

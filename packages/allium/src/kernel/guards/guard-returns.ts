@@ -1,7 +1,7 @@
 /** Checks what guards return. The caller gets the full error; everybody else gets it without content. */
 
 import { isRequest } from '../context/request-shape.js';
-import { AlliumError, hasOnly, shown } from '../lib/errors.js';
+import { AlliumError, hasOnly, isThenable, shown } from '../lib/errors.js';
 import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/middleware.js';
 
@@ -17,8 +17,12 @@ export class WrongReturn extends AlliumError {
 
 /** The spans that `find` returned, checked, sorted and merged, without empty ones. */
 export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
-  if (!Array.isArray(spans))
-    throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }, at once.');
+  if (isThenable(spans)) {
+    // Nobody waits for it, so it must not end the process if it fails.
+    Promise.resolve(spans).catch(() => {});
+    throw new WrongReturn(guard, 'find', spans, AT_ONCE);
+  }
+  if (!Array.isArray(spans)) throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }.');
   if (spans.length === 0) return spans;
   const wrong = spans.findIndex((span) => !isSpan(span, text.length));
   if (wrong >= 0) {
@@ -34,6 +38,9 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
     throw new WrongReturn(guard, 'find', strange, `A span has ${SPAN.join(', ')} and nothing else.`);
   return merged(spans);
 }
+
+const AT_ONCE =
+  'Return a list of { start, end }, at once. What takes its time is a `judge`, or a `check` written as an async function.';
 
 /** Sorts spans, merges overlapping ones and drops empty ones. */
 export function merged(spans: readonly Span[]): readonly Span[] {

@@ -154,6 +154,11 @@ describe('a guard that returns what it may not', () => {
       'its find returned a promise. Return a list of { start, end }, at once.',
     ],
     [
+      // If nobody took care of the promise, its rejection would end the process.
+      { find: (() => Promise.reject(new Error('my SECRET'))) as never },
+      'its find returned a promise. Return a list of { start, end }, at once. What takes its time is a `judge`',
+    ],
+    [
       { find: () => [{ start: 4, end: 1 }] },
       'its find returned { start: 4, end: 1 }. Return spans with 0 ≤ start ≤ end ≤ 2, the length of the text.',
     ],
