@@ -200,6 +200,12 @@ export function storeOf<Entry>(options: {
   return store;
 }
 
+/** What a `key` function returned. A promise or an object would be the same key for everything. */
+export function checkedKey(key: unknown): string | undefined {
+  if (key === undefined || typeof key === 'string') return key;
+  throw invalidOption('key()', 'a function that returns text or undefined', key);
+}
+
 /** Part of every key, so that no key of your own can mix tenants. */
 export function ownerOf(ctx: Context, scope: Scope): string {
   const owner = scope === 'all' ? undefined : scope === 'session' ? ctx.sessionId : ctx.tenant;

@@ -1,7 +1,7 @@
 /** Checks what guards return. The caller gets the full error; everybody else gets it without content. */
 
 import { isRequest } from '../context/request-shape.js';
-import { AlliumError, hasOnly, isThenable, shown } from '../lib/errors.js';
+import { AlliumError, hasOnly, isThenable, leaveAlone, shown } from '../lib/errors.js';
 import type { Finding, GuardPoint, Span, Verdict } from '../protocol/guard.js';
 import type { PlannedGuard } from '../protocol/middleware.js';
 
@@ -18,8 +18,7 @@ export class WrongReturn extends AlliumError {
 /** The spans that `find` returned, checked, sorted and merged, without empty ones. */
 export function normalise(spans: unknown, text: string, guard: string): readonly Span[] {
   if (isThenable(spans)) {
-    // Nobody waits for it, so it must not end the process if it fails.
-    Promise.resolve(spans).catch(() => {});
+    leaveAlone(spans);
     throw new WrongReturn(guard, 'find', spans, AT_ONCE);
   }
   if (!Array.isArray(spans)) throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }.');

@@ -140,10 +140,16 @@ export function invalidOption(
   value: unknown,
   lacks: readonly string[] = [],
 ): AlliumError {
+  leaveAlone(value);
   const got = lacks.length > 0 ? `${shown(value)} without ${lacks.join(', ')}` : shown(value);
   return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${got}.`, {
     data: { option, value },
   });
+}
+
+/** Nobody will wait for this value. If it is a promise that fails, it must not end the process. */
+export function leaveAlone(value: unknown): void {
+  if (isThenable(value)) Promise.resolve(value).catch(() => {});
 }
 
 /** Is it an object, and not a list? */

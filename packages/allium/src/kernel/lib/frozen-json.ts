@@ -1,5 +1,5 @@
 /** Frozen copies of JSON values. If something in a value is not JSON, the error says where. */
-import { AlliumError, messageOf, shown } from './errors.js';
+import { AlliumError, leaveAlone, messageOf, shown } from './errors.js';
 import { DEEPEST, depthOf } from './json-texts.js';
 
 /**
@@ -27,8 +27,9 @@ export interface NotJson {
  */
 export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue): T {
   const made = copied(value, 0);
-  if (made === NOT_JSON) throw refusal(name, flawIn(value, '', []) ?? { at: '', what: shown(value) });
-  return made as T;
+  if (made !== NOT_JSON) return made as T;
+  leaveAlone(value);
+  throw refusal(name, flawIn(value, '', []) ?? { at: '', what: shown(value) });
 }
 
 /**

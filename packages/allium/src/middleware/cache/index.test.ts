@@ -52,6 +52,18 @@ function setup(script: readonly Script[], options: CacheOptions = {}) {
 const settle = () => fakeClock().advance(0);
 
 describe('cache', () => {
+  it.each([
+    ['a promise', () => Promise.resolve('k')],
+    ['a promise that fails', () => Promise.reject(new Error('no'))],
+    ['an object', () => ({ a: 1 })],
+  ])('asks the model if key() returns %s, which would be one key for all requests', async (_, key) => {
+    const { agent } = setup(['one', 'two'], { key: key as never });
+    expect((await agent.run('first')).text).toBe('one');
+    const { text: answer, changes } = await agent.run('second');
+    expect(answer).toBe('two');
+    expect(changes).toMatchObject([{ by: 'cache', what: expect.stringContaining('Expected `key()` to be') }]);
+  });
+
   it('answers an identical request from the store, at no cost', async () => {
     const { agent, model } = setup(['hello', 'never']);
     const first = await agent.run('hi');

@@ -1,6 +1,6 @@
 /** Answers a request that was answered before from a store. */
 
-import { type AnswerStore, Answers, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
+import { type AnswerStore, Answers, checkedKey, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
 import {
   defineMiddleware,
   type Middleware,
@@ -90,7 +90,7 @@ export function cache(options: CacheOptions = {}): Middleware {
   const idOf = (ctx: ModelContext): string | undefined => {
     const owner = ownerOf(ctx, scope);
     if (key === cacheKey) return `allium:cache:${keyWithin(owner, ctx)}`;
-    const wanted = key(ctx);
+    const wanted = checkedKey(key(ctx));
     return wanted === undefined ? undefined : `allium:cache:${hashText(`${owner}\n${wanted}`)}`;
   };
 

@@ -383,6 +383,18 @@ describe('tool-cache', () => {
     });
   });
 
+  it.each([
+    ['key', 'a promise', { tools: ['find'], key: async () => 'k' }],
+    ['key', 'an object', { tools: ['find'], key: () => ({}) }],
+    ['tools', 'a promise', { tools: async () => false }],
+    ['tools', 'a promise that fails', { tools: () => Promise.reject(new Error('no')) }],
+  ])('runs the tool if %s() returns %s', async (option, _, options) => {
+    const { run } = setup(({ q }) => `found ${q}`, options as never);
+    const found = await run(['a', 'b']);
+    expect([...found]).toEqual(['found a', 'found b']);
+    expect(found.result.changes[0]?.what).toContain(`Expected \`${option}()\` to be`);
+  });
+
   it('takes tools as well as their names', async () => {
     const ran: string[] = [];
     const note = (name: string) =>

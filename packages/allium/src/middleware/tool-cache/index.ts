@@ -1,6 +1,6 @@
 /** Answers a tool call that was made before with the result it had then. */
 
-import { type AnswerStore, Answers, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
+import { type AnswerStore, Answers, checkedKey, ownerOf, SCOPE, storeOf } from '../../caching/answers.js';
 import {
   isStoredResult,
   namesIn,
@@ -98,7 +98,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
     // A store that is down costs time, not the call.
     onFail: 'open',
     async wrapTool(ctx, next) {
-      const wanted = applies(ctx) ? key(ctx) : undefined;
+      const wanted = applies(ctx) ? checkedKey(key(ctx)) : undefined;
       if (wanted === undefined) return next();
       // A placeholder in the arguments stands for something else in every session.
       const shared = ctx.plan.restores.length > 0 ? 'session' : scope;
