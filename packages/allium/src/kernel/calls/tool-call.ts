@@ -14,7 +14,7 @@ import { safeErrorMessage } from '../guards/guards.js';
 import { AlliumError, codeOf, messageOf } from '../lib/errors.js';
 import { eventData } from '../lib/frozen-json.js';
 import { hash } from '../lib/hash.js';
-import type { Scope } from '../lib/scope.js';
+import { Scope } from '../lib/scope.js';
 import type { AssistantMessage, ToolCall, ToolContent, ToolMessage } from '../messages/messages.js';
 import { errorResult, isContentList, type ToolResult } from '../messages/tool-result.js';
 import type { CallDecision } from '../plan/rules.js';
@@ -82,7 +82,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
 
   constructor(batch: CallBatch, index: number, toolCall: ToolCall) {
     const { runner: run } = batch;
-    super(run, run.scope);
+    super(run, new Scope(run.scope));
     this.batch = batch;
     this.index = index;
     this.toolCall = toolCall;
@@ -91,7 +91,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.done = undefined;
     this.phase = 'judging';
     this.begun = batch.asked.includes(toolCall.id);
-    this.ctx = new ToolContext(run, this, this, NO_INPUT, this);
+    this.ctx = new ToolContext(run, this.scope, this, NO_INPUT, this);
   }
 
   get _owner(): Call {
@@ -111,7 +111,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   renew(toolCall: ToolCall, tool: Tool | undefined): void {
     const { _state, _metadata } = this.ctx;
     const of: ToolCallSubject = { assistantMessage: this.assistantMessage, toolCall, tool, _owner: this };
-    this.ctx = new ToolContext(this.run, this, of, NO_INPUT, this);
+    this.ctx = new ToolContext(this.run, this.scope, of, NO_INPUT, this);
     this.ctx._state = _state;
     this.ctx._metadata = _metadata;
     this.resolved = NO_VERDICT;
@@ -197,7 +197,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   override halt(signal: unknown): void {
     super.halt(signal);
     if (this.asking !== undefined && this.asking.size > 0 && controlKind(signal) === 'stop')
-      this.abort(signal);
+      this.scope.abort(signal);
   }
 
   toolReturned(result: ToolResult): void {

@@ -1,7 +1,7 @@
 /** The state that all forks of one model or tool call share: counters, latch, and work in progress. */
 
 import { type Attribution, attribution, type Raised } from '../lib/errors.js';
-import { Scope } from '../lib/scope.js';
+import type { Scope } from '../lib/scope.js';
 import type { ModelResponse } from '../messages/messages.js';
 import type { Context, ModelContext } from '../protocol/contexts.js';
 import { controlKind } from '../protocol/signals.js';
@@ -9,19 +9,18 @@ import type { Awaitable } from '../protocol/store.js';
 import type { RequestParts, RunPort } from './run-port.js';
 
 /**
- * It is the scope of everything that happens in the call. Control signals are latched here, so they count even if a layer
- * swallows them. Fields are set in constructors, because field initialisers of a subclass are slow.
+ * Control signals are latched here, so they count even if a layer swallows them. It has a scope and isn't one: scopes are
+ * walked at every step, which is slow if they have many shapes.
  */
-export class SeamCall extends Scope {
-  declare readonly run: RunPort;
+export class SeamCall {
   /** Calls of the model or tool itself. */
-  declare attempts: number;
+  attempts = 0;
   /** How many tools and models of the call are running. */
-  declare private running: number;
+  private running = 0;
   /** The last one returned a result, which the layers around it are now processing. */
-  declare private hasResult: boolean;
+  private hasResult = false;
   /** A response or result that the kernel made and deeply froze. */
-  declare frozen: unknown;
+  frozen: unknown = undefined;
   /** Repeated inward calls of layers. */
   declare repeats: number;
   declare latched: unknown;
@@ -41,14 +40,11 @@ export class SeamCall extends Scope {
   /** For model calls: longer time limits that a layer allows. */
   declare time: Partial<ModelTime> | undefined;
 
-  constructor(run: RunPort, parent: Scope) {
-    super(parent);
-    this.run = run;
-    this.attempts = 0;
-    this.running = 0;
-    this.hasResult = false;
-    this.frozen = undefined;
-  }
+  constructor(
+    readonly run: RunPort,
+    /** Encloses everything that happens in the call. */
+    readonly scope: Scope,
+  ) {}
 
   get runId(): string {
     return this.run.runId;
@@ -65,7 +61,7 @@ export class SeamCall extends Scope {
     // Usually it is the only one.
     if (inside.at(-1) === this) inside.pop();
     else if (inside.includes(this)) inside.splice(inside.indexOf(this), 1);
-    this.close();
+    this.scope.close();
   }
 
   /** Notes who threw a value that isn't an object. If a model passes it on, it still belongs to the transform that threw it. */
@@ -114,7 +110,7 @@ export class SeamCall extends Scope {
   /** The run is ending. Waits for a first or another try are cut short; what is running may finish. */
   halt(signal: unknown): void {
     this.halted ??= signal;
-    if (this.isIdle) this.abort(this.halted);
+    if (this.isIdle) this.scope.abort(this.halted);
   }
 
   /** A tool or model of the call starts. `workEnded` must follow. */
@@ -151,7 +147,7 @@ export interface Showing {
   ): { end(response: ModelResponse, ctx: ModelContext): Awaitable<ModelResponse> } | undefined;
 }
 
-/** The same for a model call. */
+/** The same for a model call. Fields are set in the constructor, because field initialisers of a subclass are slow. */
 export class ModelSeam extends SeamCall {
   /** Where it streams to; undefined for calls nobody watches. */
   declare readonly live: Showing | undefined;
@@ -172,8 +168,8 @@ export class ModelSeam extends SeamCall {
   /** The most tokens the last attempt was allowed to write. */
   declare outputLimit: number | undefined;
 
-  constructor(run: RunPort, parent: Scope, live: Showing | undefined, length: number) {
-    super(run, parent);
+  constructor(run: RunPort, scope: Scope, live: Showing | undefined, length: number) {
+    super(run, scope);
     this.live = live;
     this.length = length;
     this.outputLimit = undefined;

@@ -146,7 +146,9 @@ function judgeContext(planned: PlannedGuard, ctx: Context): Context {
   made._position = planned.position;
   const { _call: call, _run: run } = ctx;
   made._call =
-    call instanceof ModelSeam ? new ModelSeam(run, call, call.live, call.length) : new SeamCall(run, call);
+    call instanceof ModelSeam
+      ? new ModelSeam(run, call.scope, call.live, call.length)
+      : new SeamCall(run, call.scope);
   made._call.guarded = false;
   made._call.converted = ctx._call.converted;
   return made as unknown as Context;

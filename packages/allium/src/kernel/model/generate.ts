@@ -6,6 +6,7 @@ import { frozenMessages } from '../context/request-checks.js';
 import { originalOf } from '../guards/guard-model-calls.js';
 import { Onion } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
+import { Scope } from '../lib/scope.js';
 import { checkFields, checkValue } from '../lib/shapes.js';
 import { toMessages } from '../messages/message-input.js';
 import type { ModelResponse } from '../messages/messages.js';
@@ -33,13 +34,14 @@ export async function generate(
   caller._call.checkAsk();
   const { messages, systemPrompt = '', tools = [], settings = {} } = request;
   // Its own signal: many of these may wait at once.
-  const call = new ModelSeam(run, caller._scope, undefined, 0);
+  const scope = new Scope(caller._scope);
+  const call = new ModelSeam(run, scope, undefined, 0);
   call.caller = caller;
   call.guarded = caller._call.guarded;
   call.converted = caller._call.converted && !(caller instanceof ModelContext && caller._extra?.converting);
   const asked = frozenMessages(toMessages(messages as never));
   const parts = { model, systemPrompt, tools, settings, messages: asked };
-  const ctx = new ModelContext(run, call, parts, call);
+  const ctx = new ModelContext(run, scope, parts, call);
   call.given = ctx._request;
   const written = (caller.state as Overlay).inner();
   ctx._state = written;

@@ -7,6 +7,7 @@ import { appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';
 import { isThenable } from '../lib/errors.js';
+import { Scope } from '../lib/scope.js';
 import {
   type AssistantMessage,
   freezeMessage,
@@ -38,14 +39,15 @@ function newMessage(run: ModelRun): LiveMessage {
 }
 
 function contextOf(run: ModelRun, live: LiveMessage): Calling {
-  const call = new ModelSeam(run, run.scope, live, run.history.length);
+  const scope = new Scope(run.scope);
+  const call = new ModelSeam(run, scope, live, run.history.length);
   const { pendingInput: pending, request } = run;
-  if (!pending) return new ModelContext(run, call, request, call) as Calling;
+  if (!pending) return new ModelContext(run, scope, request, call) as Calling;
   const messages = Object.freeze([...run.history.request(run.history.length), ...pending.messages]);
-  const ctx = new ModelContext(run, call, { ...request, messages }, call) as Calling;
+  const ctx = new ModelContext(run, scope, { ...request, messages }, call) as Calling;
   call.given = ctx._request;
   ctx._state = pending.written?.inner();
-  pending.abortIfRefused(call);
+  pending.abortIfRefused(scope);
   return ctx;
 }
 
