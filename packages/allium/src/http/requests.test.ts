@@ -111,6 +111,37 @@ describe('a POST without a body', () => {
   });
 });
 
+describe('a body with something wrong in it', () => {
+  const about = (decision: unknown) => ({ answers: { q: decision } });
+  it.each([
+    ['/sessions', { input: 5 }, '`input` has to be text or a list.'],
+    ['/sessions', { input: '' }, '`input` must not be empty.'],
+    ['/sessions', { input: [{ type: 'text', text: 5 }] }, '`text` has to be text.'],
+    [
+      '/sessions',
+      { input: [{ type: 'video' }] },
+      '`input`, item 1, needs `type`: one of "text", "image", "file".',
+    ],
+    ['/sessions', { input: [{ type: 'image' }] }, '`input`, item 1, needs `data`.'],
+    ['/sessions', { input: ['hi'] }, '`input`, item 1, has to be an object.'],
+    [
+      '/sessions/s/answers',
+      about({ type: 'maybe' }),
+      '`q` needs `type`: one of "approve", "edit", "reject", "respond".',
+    ],
+    ['/sessions/s/answers', about({ type: 'edit' }), '`q` needs `args`.'],
+    ['/sessions/s/answers', about({ type: 'reject', reason: 5 }), '`reason` has to be text.'],
+  ])('%s with %j: is told what is wrong', async (path, body, message) => {
+    const { post, client } = setup(['One.']);
+    await client.run('Hi', { sessionId: 's', create: true }).result;
+    const json = { 'content-type': 'application/json' };
+    expect(await post(path, json, JSON.stringify(body))).toEqual({
+      status: 400,
+      body: { error: { code: 'INVALID_REQUEST', message } },
+    });
+  });
+});
+
 describe('a resume of nothing', () => {
   it('says that the run has ended', async () => {
     const { client, post } = setup(['One.']);

@@ -35,16 +35,7 @@ export function checkBody(schema: BodySchema, value: unknown, at = 'The body'): 
 
 function flaw(schema: BodySchema, value: unknown, at: string): string | undefined {
   const { oneOf, type } = schema;
-  if (oneOf) {
-    const flaws: string[] = [];
-    for (const one of oneOf) {
-      const wrong = flaw(one, value, at);
-      if (wrong === undefined) return undefined;
-      flaws.push(wrong);
-    }
-    // The alternative that was probably meant: the one that got furthest.
-    return flaws.reduce((a, b) => (b.length > a.length ? b : a));
-  }
+  if (oneOf) return oneOfFlaw(oneOf, value, at);
   if (schema.const !== undefined && value !== schema.const)
     return `${at} has to be ${JSON.stringify(schema.const)}.`;
   if (schema.enum && !schema.enum.includes(value))
@@ -67,6 +58,25 @@ function flaw(schema: BodySchema, value: unknown, at: string): string | undefine
     default:
       return undefined;
   }
+}
+
+/** Says what is wrong with the alternative that was meant: the one of this kind whose fixed fields fit. */
+function oneOfFlaw(oneOf: readonly BodySchema[], value: unknown, at: string): string | undefined {
+  if (oneOf.some((one) => flaw(one, value, at) === undefined)) return undefined;
+  const alike = oneOf.filter(({ type }) => flaw({ type }, value, at) === undefined);
+  if (alike.length === 0) return `${at} has to be ${[...new Set(oneOf.map(kindOf))].join(' or ')}.`;
+  const fixed = (one: BodySchema) =>
+    Object.entries(one.properties ?? {}).filter(([, { const: only }]) => only);
+  const meant = alike.find((one) =>
+    fixed(one).every(([name, { const: only }]) => (value as Record<string, unknown>)[name] === only),
+  );
+  if (meant) return flaw(meant, value, at);
+  const tags = alike.flatMap(fixed);
+  return `${at} needs \`${tags[0]![0]}\`: one of ${tags.map(([, tag]) => JSON.stringify(tag.const)).join(', ')}.`;
+}
+
+function kindOf({ type }: BodySchema): string {
+  return type === 'string' ? 'text' : type === 'array' ? 'a list' : 'an object';
 }
 
 function objectFlaw(
