@@ -80,6 +80,13 @@ describe('help', () => {
     for (const sub of command.commands) expect(sub.summary(), `${name} ${sub.name()}`).not.toBe('');
   });
 
+  it('says where a command is that stands below another', async () => {
+    const { code, stderr } = await run('resume', 'show');
+    expect(code).toBe(EXIT.usage);
+    expect(stderr).toContain('That is: allium sessions resume\n');
+    expect((await run('nonsense', 'show')).stderr).not.toContain('That is');
+  });
+
   it('offers --json with every command that prints something, and is no conversation', () => {
     const silent = ['init', 'chat', 'sessions delete'];
     const without = leaves.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));

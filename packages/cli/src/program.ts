@@ -32,10 +32,14 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     const helped = error instanceof commander.CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
     if (io.signal.aborted && isAbort(error)) return exitCodeOfEnding(io.signal) ?? EXIT.aborted;
-    const text = shell.redactError(describeError(error)) + adviceFor(shell, error);
+    const advice = adviceFor(shell, error, program);
+    const text = shell.redactError(describeError(error)) + advice;
     if (shell.json || args.includes('--json'))
       printJson(io, { type: 'error', code: codeOf(error), message: text }, 0);
-    if (error instanceof commander.CommanderError) return EXIT.usage;
+    if (error instanceof commander.CommanderError) {
+      if (advice) note(io, advice.trim());
+      return EXIT.usage;
+    }
     note(io, `${io.err.red('error')}: ${text}`);
     tellStack(shell, error);
     return exitCodeOfEnding(io.signal) ?? exitCodeOfError(error);
@@ -48,8 +52,13 @@ function isAbort(error: unknown): boolean {
 }
 
 /** What a person at the command line does next, if the error is written for programs. */
-function adviceFor({ io }: Shell, error: unknown): string {
-  return codeOf(error) === 'CONFIG_NOT_FOUND' ? `\nWrite one with: ${programName(io)} init` : '';
+function adviceFor({ io }: Shell, error: unknown, program: Command): string {
+  if (codeOf(error) === 'CONFIG_NOT_FOUND') return `\nWrite one with: ${programName(io)} init`;
+  if (codeOf(error) !== 'commander.unknownCommand') return '';
+  // `allium resume` is `allium sessions resume`.
+  const [word] = program.args;
+  const above = program.commands.find(({ commands }) => commands.some((one) => one.name() === word));
+  return above ? `\nThat is: ${programName(io)} ${above.name()} ${word}` : '';
 }
 
 /** The command that is named first. If it isn't one of ours, all of them: for the help, and to suggest one. */
