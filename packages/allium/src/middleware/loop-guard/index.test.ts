@@ -118,6 +118,12 @@ describe('loop-guard', () => {
       expect((await run(call, { ignore: ({ name }) => name === 'poll' })).stop.reason).toBe('final');
     });
 
+    it('fails if the function takes its time, instead of guarding nothing', async () => {
+      await expect(run(call, { ignore: (async () => false) as never })).rejects.toThrow(
+        'Expected `ignore()` to be a function that answers at once',
+      );
+    });
+
     it('still sees it when it is not ignored, and what else repeats', async () => {
       expect((await run(call, { ignore: ['other'] })).stop.reason).toBe('loop');
       expect((await run(same, { ignore: ['poll'] })).stop.reason).toBe('loop');
