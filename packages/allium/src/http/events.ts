@@ -52,6 +52,8 @@ export interface Question {
   readonly remember?: boolean;
   /** What the tool will be called with, as JSON text: a person who approves it has to see it. */
   readonly arguments: string;
+  /** What the model wrote, as JSON text, if that differs. `edit` takes arguments of this form. */
+  readonly rawArguments?: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
   /** When it lapses, in milliseconds since the epoch. */

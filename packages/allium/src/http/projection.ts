@@ -195,6 +195,7 @@ export class Projection {
 export function questionOf(request: PendingRequest): Question {
   const { id, callId, toolName, kind, title, details, decisions, remember, createdAt, timeoutMs, from } =
     request;
+  const { arguments: raw, effectiveArguments = raw } = request;
   return {
     id,
     toolCallId: callId,
@@ -204,7 +205,8 @@ export function questionOf(request: PendingRequest): Question {
     ...(details !== undefined && { details }),
     ...(decisions && { decisions }),
     ...(remember !== undefined && { remember }),
-    arguments: request.effectiveArguments ?? request.arguments,
+    arguments: effectiveArguments,
+    ...(effectiveArguments !== raw && { rawArguments: raw }),
     createdAt,
     ...(timeoutMs !== undefined && { expiresAt: createdAt + timeoutMs }),
     ...(from && { from: from.agent }),

@@ -255,6 +255,24 @@ describe('questions', () => {
     expect(answered).toMatchObject({ status: 'done', text: 'It is paid.' });
   });
 
+  it('show what the model wrote beside what the tool gets, and an edit is of the former', async () => {
+    const paid: number[] = [];
+    const cents = tool({
+      name: 'pay',
+      description: 'Pays.',
+      input: z.object({ amount: z.string().transform((euros) => Number(euros) * 100) }),
+      execute: ({ amount }) => void paid.push(amount),
+    });
+    const { client } = setup({
+      script: [toolCalls({ name: 'pay', args: { amount: '5' } }), text('It is paid.')],
+      agent: { middleware: [approval()], tools: [cents] },
+    });
+    const { sessionId, questions } = await client.run('Pay 5').result;
+    expect(questions).toMatchObject([{ arguments: '{"amount":500}', rawArguments: '{"amount":"5"}' }]);
+    await client.answer(sessionId, { [questions[0]!.id]: { type: 'edit', args: { amount: '4' } } }).result;
+    expect(paid).toEqual([400]);
+  });
+
   it.each([true, false])('take only the answers they name (resume: %s)', async (resume) => {
     const policy = () => ask(undefined, undefined, { decisions: ['approve', 'reject'], remember: false });
     const { client, json } = setup({ script, agent: { middleware: [approval({ policy })] } });
