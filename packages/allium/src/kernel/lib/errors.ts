@@ -149,7 +149,12 @@ export function invalidOption(
 
 /** Nobody will wait for this value. If it is a promise that fails, it must not end the process. */
 export function leaveAlone(value: unknown): void {
-  if (isThenable(value)) Promise.resolve(value).catch(() => {});
+  try {
+    // Only promises: calling `then` of anything else, such as a query, might start it.
+    if (value instanceof Promise) value.then(undefined, () => {});
+  } catch {
+    // A revoked proxy can't even be asked what it is.
+  }
 }
 
 /** Is it an object, and not a list? */
