@@ -1,4 +1,4 @@
-/** An agent as users hold it: what the kernel runs, and what is made of that with public names. */
+/** An agent as users hold it: the one that the kernel runs, and what can be made of it without its private fields. */
 
 import { Agent as Running } from '../kernel/agent/agent.js';
 import type { AgentOptions } from '../kernel/agent/agent-options.js';
