@@ -448,6 +448,25 @@ describe('questions', () => {
     expect((await agentOn(store, parts).session('s').resume()).status).toBe('done');
   });
 
+  it.each(['run', 'stream'] as const)('D14 survive an error around the run that asked: %s', async (how) => {
+    const store = memoryStore();
+    const log: Middleware = { name: 'log', afterRun: () => Promise.reject(new Error('no server')) };
+    const session = (log: Middleware) =>
+      agentOn(store, { ...parts, middleware: [log, parts.middleware ?? []] }).session('s');
+    const first = session(log);
+    const error = await (how === 'run' ? first.run('go') : first.stream('go').result).catch(
+      (thrown) => thrown,
+    );
+    const { pending } = error.result;
+    expect(error).toMatchObject({ code: 'MIDDLEWARE_ERROR', result: { status: 'error', pending: [{}] } });
+    expect(await session(log).pending()).toEqual(pending);
+    const answers = { [pending[0].id]: { type: 'approve' as const } };
+    const sound = session({ name: 'log', afterRun: () => {} });
+    const last = await (how === 'run' ? sound.resume({ answers }) : sound.resumeStream({ answers }).result);
+    expect(last).toMatchObject({ status: 'done', runId: error.result.runId, text: 'Done.' });
+    expectValidHistory(await sound.messages());
+  });
+
   it('D15 are put once: verdicts are not taken again, whatever breaks off meanwhile', async () => {
     const judged: string[] = [];
     const counting: Parts = {

@@ -1,6 +1,6 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
 
-import { isPlainObject } from '../kernel/lib/frozen-json.js';
+import { isPlainObject } from '../kernel/lib/errors.js';
 import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
 import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
 import { flatten } from '../kernel/plan/compose.js';

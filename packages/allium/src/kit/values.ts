@@ -1,6 +1,5 @@
 /** Values: keys made of content, JSON, frozen copies, promises. */
-export { isRecord, isThenable } from '../kernel/lib/errors.js';
-export { isPlainObject } from '../kernel/lib/frozen-json.js';
+export { isPlainObject, isRecord, isThenable } from '../kernel/lib/errors.js';
 export { canonicalJson, hash as hashText, toolCallKey } from '../kernel/lib/hash.js';
 export { hasRepeatedKeys, toStoredJson } from '../kernel/lib/json-texts.js';
 export { deepFreeze, freezeMessage } from '../kernel/messages/messages.js';

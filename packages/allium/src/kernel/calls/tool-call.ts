@@ -11,7 +11,7 @@ import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
 import { BY_GUARDS } from '../guards/call-verdicts.js';
 import { judgeUpdate } from '../guards/content-guards.js';
 import { safeErrorMessage } from '../guards/guards.js';
-import { AlliumError, codeOf, messageOf } from '../lib/errors.js';
+import { AlliumError, codeOf, leaveAlone, messageOf, shown } from '../lib/errors.js';
 import { eventData } from '../lib/frozen-json.js';
 import { hash } from '../lib/hash.js';
 import { Scope } from '../lib/scope.js';
@@ -152,19 +152,20 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     forwarded = false,
   ): Awaitable<void> {
     const { run, toolCall } = this;
-    if (!this.begun || ctx._isOver || run.over) return;
+    if (!forwarded) leaveAlone(details);
+    if (!this.begun || ctx._isOver || run.over) return leaveAlone(partial);
     const content = typeof partial === 'string' ? [{ type: 'text' as const, text: partial }] : partial;
     if (!isContentList(content))
       throw new AlliumError(
         'INVALID_HOOK_RESULT',
-        'ctx.update() takes text or a list of text, image and file content.',
+        `ctx.update() takes text or a list of text, image and file content, got ${shown(partial)}.`,
       );
     // A guard's verdict counts even if nobody watches.
-    const shown = judgeUpdate(content, details, ctx, forwarded);
-    if (!shown || !run.watched) return;
+    const allowed = judgeUpdate(content, details, ctx, forwarded);
+    if (!allowed || !run.watched) return;
     const { runId, sessionId } = run;
     const about = { toolCallId: toolCall.id, toolName: toolCall.name };
-    run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(shown) });
+    run.emit({ type: 'tool_execution_update', runId, sessionId, ...about, ...eventData(allowed) });
     return run.pressure();
   }
 

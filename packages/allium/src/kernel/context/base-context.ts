@@ -1,6 +1,6 @@
 /** What every context has. */
 
-import { type Attribution, attribute, invalidOption } from '../lib/errors.js';
+import { type Attribution, attribute, invalidOption, leaveAlone } from '../lib/errors.js';
 import { eventData } from '../lib/frozen-json.js';
 import type { Scope } from '../lib/scope.js';
 import type { Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
@@ -186,6 +186,7 @@ export abstract class Context implements PublicContext {
       throw invalidOption('name', 'text in ctx.emit(name, data)', name);
     const { _run: run } = this;
     if (run.watched && !this._isOver) run.emitCustom(name, eventData(data), run.nameAt(this._position));
+    else leaveAlone(data);
   }
 
   note(what: string): void {

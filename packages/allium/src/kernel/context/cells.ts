@@ -1,6 +1,6 @@
 /** The values of state cells: written by contexts, staged for the next append, and committed. */
 
-import { AlliumError, messageOf, shown } from '../lib/errors.js';
+import { AlliumError, leaveAlone, messageOf, shown } from '../lib/errors.js';
 import { toJson } from '../lib/frozen-json.js';
 import { NOTHING } from '../messages/messages.js';
 import {
@@ -73,6 +73,7 @@ export class Overlay implements StateAccess {
     if (isLive(cell)) this.base.setLive(cell, value);
     else {
       const kept = cell.durable ? toJson(value, cell.name) : value;
+      if (kept instanceof Promise) leaveAlone(kept);
       this.writes.push(new Write(cell, kept, undefined, undefined));
     }
   }
@@ -213,6 +214,8 @@ export class Cells implements Base {
   setLive<T>(cell: StateCell<T>, value: T): void {
     this.live ??= new Map();
     this.live.set(cell, value);
+    // It may fail before somebody awaits it, or nobody ever does.
+    if (value instanceof Promise) leaveAlone(value);
   }
 
   /** A copy of the current values, without live cells. */

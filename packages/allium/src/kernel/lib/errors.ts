@@ -97,6 +97,7 @@ export class AlliumError extends Error {
 
 /** Shows a received value in an error message. */
 export function shown(value: unknown): string {
+  leaveAlone(value);
   if (typeof value === 'string')
     return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
   if (typeof value === 'function') {
@@ -140,21 +141,39 @@ export function invalidOption(
   value: unknown,
   lacks: readonly string[] = [],
 ): AlliumError {
-  leaveAlone(value);
   const got = lacks.length > 0 ? `${shown(value)} without ${lacks.join(', ')}` : shown(value);
   return new AlliumError('INVALID_OPTION', `Expected \`${option}\` to be ${expected}, got ${got}.`, {
     data: { option, value },
   });
 }
 
-/** Nobody will wait for this value. If it is a promise that fails, it must not end the process. */
+/**
+ * Nobody will wait for this value. If it is a promise that fails, or holds one, that must not end the process. Looks into
+ * plain objects and lists.
+ */
 export function leaveAlone(value: unknown): void {
-  try {
-    // Only promises: calling `then` of anything else, such as a query, might start it.
-    if (value instanceof Promise) value.then(undefined, () => {});
-  } catch {
-    // A revoked proxy can't even be asked what it is.
+  if (typeof value !== 'object' || value === null) return;
+  const all = new Set<object>([value]);
+  // The set grows while we walk it, so there is no recursion, and a cycle is walked once.
+  for (const one of all) {
+    // Some throw at any question: a revoked proxy can't even be asked what it is.
+    const inside = readOr([], () => heldBy(one));
+    for (const item of inside) if (typeof item === 'object' && item !== null) all.add(item);
   }
+}
+
+/** What a plain object or a list holds. A promise holds nothing, and somebody has looked at it now. */
+function heldBy(value: object): readonly unknown[] {
+  // Only promises: calling `then` of anything else, such as a query, might start it.
+  if (value instanceof Promise) value.then(undefined, () => {});
+  if (Array.isArray(value)) return value;
+  return isPlainObject(value) ? Object.values(value) : [];
+}
+
+/** Is it an object without a class, as JSON makes them? */
+export function isPlainObject(value: object): value is Record<string, unknown> {
+  const proto = Object.getPrototypeOf(value);
+  return proto === Object.prototype || proto === null;
 }
 
 /** Is it an object, and not a list? */

@@ -1,5 +1,5 @@
 /** Frozen copies of JSON values. If something in a value is not JSON, the error says where. */
-import { AlliumError, leaveAlone, messageOf, shown } from './errors.js';
+import { AlliumError, isPlainObject, leaveAlone, messageOf, shown } from './errors.js';
 import { DEEPEST, depthOf } from './json-texts.js';
 
 /**
@@ -39,6 +39,7 @@ export function toJson<T>(value: T, name: string, refusal: Refusal = noCellValue
 export function ownJson<T>(value: T, refusal: (why: string) => Error): T {
   const made = copied(value, 0);
   if (made !== NOT_JSON) return made as T;
+  leaveAlone(value);
   const why = unwritable(value);
   if (why) throw refusal(why);
   return value;
@@ -91,12 +92,6 @@ function copied(value: unknown, depth: number): unknown {
 function isSimple(value: unknown): boolean {
   if (typeof value === 'number') return Number.isFinite(value);
   return value === null || typeof value === 'string' || typeof value === 'boolean';
-}
-
-/** Is it an object without a class, as JSON makes them? */
-export function isPlainObject(value: object): value is Record<string, unknown> {
-  const proto = Object.getPrototypeOf(value);
-  return proto === Object.prototype || proto === null;
 }
 
 function copiedList(list: readonly unknown[], depth: number): unknown {
@@ -173,7 +168,10 @@ export function copyOf<T>(value: T): T {
   const made: Record<string, unknown>[] = [];
   const copied = (item: unknown): unknown => {
     if (typeof item !== 'object' || item === null) return item;
-    if (!Array.isArray(item) && !isPlainObject(item)) return item;
+    if (!Array.isArray(item) && !isPlainObject(item)) {
+      leaveAlone(item);
+      return item;
+    }
     const known = copies.get(item);
     if (known !== undefined) return known;
     const copy = (Array.isArray(item) ? [...item] : { ...item }) as Record<string, unknown>;

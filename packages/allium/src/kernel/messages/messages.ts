@@ -1,6 +1,5 @@
 /** Messages of people, models and tools. Frozen once they are in a history. */
-import { AlliumError, shown } from '../lib/errors.js';
-import { isPlainObject } from '../lib/frozen-json.js';
+import { AlliumError, isPlainObject, shown } from '../lib/errors.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields } from '../lib/shapes.js';
 

@@ -1,7 +1,7 @@
 /** The result of a tool call, made from what the tool returned. */
 
-import { invalidOption, shown } from '../lib/errors.js';
-import { copyOf, isFrozenJson, isPlainObject, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
+import { invalidOption, isPlainObject, leaveAlone, shown } from '../lib/errors.js';
+import { copyOf, isFrozenJson, kindOf, ownJson, unwritable } from '../lib/frozen-json.js';
 import * as kinds from '../lib/kinds.js';
 import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
 import { lackOfContent, lackOfJson } from './message-input.js';
@@ -94,6 +94,8 @@ export function toToolResult(value: unknown): ToolResult {
     if (isContentList(value)) return { content: ownContent(value), isError: false };
   }
   const text = jsonText(value);
+  // That is what a promise looks like that somebody forgot to await.
+  if (text?.includes('{}')) leaveAlone(value);
   if (text === undefined)
     throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);
   if (

@@ -6,7 +6,7 @@ import { LiveMessage } from '../events/live-message.js';
 import { appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
 import { causedBy, withoutOrphans } from '../inbox/orphans.js';
 import { Onion } from '../layers/onion.js';
-import { isThenable } from '../lib/errors.js';
+import { invalidOption, isThenable } from '../lib/errors.js';
 import { Scope } from '../lib/scope.js';
 import {
   type AssistantMessage,
@@ -106,11 +106,18 @@ function decide(ctx: Calling, given: ModelResponse): Awaitable<Decided> {
 }
 
 function judged(ctx: Calling, response: ModelResponse): Awaitable<Decided> {
+  if (typeof ctx.forceContinue !== 'boolean') ctx.forceContinue = asFlag(ctx.forceContinue);
   const { _run: run, _call: call, forceContinue } = ctx;
   call.check();
   if (run.plan.rules.afterModelResponse.length > 0) return askHooks(ctx, response);
   if (ctx._state) run.cells.stage(ctx._state);
   return { response, forceContinue, inject: NOTHING, decision: 'natural', by: undefined, why: undefined };
+}
+
+/** Any value counts by its truth, except for a promise: that is a forgotten await, and would always be true. */
+function asFlag(value: unknown): boolean {
+  if (isThenable(value)) throw invalidOption('ctx.forceContinue', 'true or false', value);
+  return Boolean(value);
 }
 
 async function askHooks(ctx: Calling, response: ModelResponse): Promise<Decided> {

@@ -1,6 +1,6 @@
 /** Distinguishes middleware that share a name, so that run state finds its owner again after a resume. */
 
-import { isPlainObject } from '../lib/frozen-json.js';
+import { isPlainObject } from '../lib/errors.js';
 import { canonicalJson, hash } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
 import type { Middleware, Plan, PlannedMiddleware } from '../protocol/middleware.js';

@@ -3,7 +3,7 @@
  * one process understand each other.
  */
 
-import { invalidOption } from '../lib/errors.js';
+import { invalidOption, leaveAlone } from '../lib/errors.js';
 import type { CellWrite } from './state.js';
 import { STOPPING, type StoppingReason } from './stop.js';
 
@@ -17,6 +17,7 @@ export class StopRun extends Error {
 
   constructor(reason: StoppingReason = 'stopped', why?: string) {
     super(why ?? `The run was stopped: ${reason}.`);
+    leaveAlone(why);
     if (!STOPPING.has(reason))
       throw invalidOption('reason', `what a run can be stopped for (${[...STOPPING].join(', ')})`, reason);
     this.reason = reason;

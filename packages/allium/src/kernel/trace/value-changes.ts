@@ -1,7 +1,7 @@
 /** The difference between two JSON values, part by part. */
 
-import { isRecord } from '../lib/errors.js';
-import { isFrozenJson, isPlainObject, toJson } from '../lib/frozen-json.js';
+import { isPlainObject, isRecord } from '../lib/errors.js';
+import { isFrozenJson, toJson } from '../lib/frozen-json.js';
 import { DEEPEST, toStoredJson } from '../lib/json-texts.js';
 import type { ValueChange } from '../protocol/trace.js';
 
