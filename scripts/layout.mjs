@@ -52,10 +52,10 @@ export const arrows = [
   },
   {
     from: /^(agent\/)/,
-    may: inside('kernel/', 'kit/', 'agent/'),
+    may: inside('kernel/', 'kit/', 'agent/', 'trace/index.ts'),
     builtins: false,
     packages: false,
-    says: 'agent/ is what users hold: it imports kernel/ and kit/',
+    says: 'agent/ is what users hold: it imports kernel/ and kit/, and gives the kernel what it does not bring along',
   },
   {
     from: /^middleware\/index\.ts$/,
@@ -70,6 +70,13 @@ export const arrows = [
     builtins: false,
     packages: false,
     says: 'texts/, which every middleware may use, imports nothing',
+  },
+  {
+    from: /^(trace\/)/,
+    may: (path, own) => inside(...PUBLIC, own)(path),
+    builtins: false,
+    packages: false,
+    says: 'trace/ is written with ../index.js, ../kit/index.js and its own folder',
   },
   {
     from: /^((?:caching|limiting|own-tools)\/)/,

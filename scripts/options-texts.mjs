@@ -286,4 +286,8 @@ Unknown option \`time\` of twice(). Did you mean \`times\`? It takes: times, nam
 @kit kit/children.ts
 
 @kit kit/sinks.ts
+
+@kit kit/journal.ts
+
+@kit kit/tracing.ts
 `;

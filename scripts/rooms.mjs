@@ -17,8 +17,6 @@ export const rooms = {
   model: 'one model call: request, attempt, stream, answer',
   inbox: 'what comes in meanwhile: messages, answers, cancel',
   events: 'what goes out meanwhile: live messages, queue, observers',
-  story: 'reads a trace: what the model received, and the story of a message',
-  trace: 'records a run that is traced: who did what',
   plan: 'composing a list into a plan, the rule table',
   layers: 'the onion',
   guards: 'the guard ring',

@@ -152,9 +152,9 @@ export {
 export { runResult } from './kernel/run/run-result.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/store/bounded-store.js';
 export { memoryStore } from './kernel/store/memory-store.js';
-export { readTrace } from './kernel/story/read-trace.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { sleep } from './kit/sleep.js';
 export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { isTransient } from './kit/transient.js';
+export { readTrace } from './trace/index.js';

@@ -8,6 +8,7 @@ import { checkKeys } from '../kernel/lib/shapes.js';
 import type { RunOptions } from '../kernel/protocol/run-options.js';
 import type { Tool } from '../kernel/protocol/tool.js';
 import { terminalText } from '../kit/terminal-text.js';
+import { tracer } from '../trace/index.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 
@@ -17,7 +18,7 @@ declare module '../kernel/protocol/contexts.js' {
 
 export class Agent extends Running {
   constructor(options: AgentOptions) {
-    super(options, warn);
+    super(options, { warn, tracer });
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Errors: what they are, what caused them, and what others may be told about them. */
 export { safeErrorMessage } from '../kernel/guards/guards.js';
-export { safeStackFrames } from '../kernel/guards/safe-values.js';
+export { isTellable as isTellableError, safeStackFrames } from '../kernel/guards/safe-values.js';
 export { errorKind, messageOf } from '../kernel/lib/errors.js';
 export { controlKind } from '../kernel/protocol/signals.js';
 export { pathError } from './path-error.js';

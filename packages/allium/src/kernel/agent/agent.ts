@@ -1,6 +1,7 @@
 /** An agent: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 
 import type { RequestParts } from '../context/run-port.js';
+import type { Tracer } from '../context/tracing.js';
 import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
 import type { ComposedPlan } from '../layers/onion.js';
@@ -40,6 +41,13 @@ declare module '../protocol/contexts.js' {
   interface RunningAgent extends Agent {}
 }
 
+/** What the kernel uses and doesn't bring along. */
+export interface AgentParts {
+  /** Reports a problem with an observer if `onObserverError` isn't given. */
+  readonly warn: (problem: ObserverProblem) => void;
+  readonly tracer: Tracer;
+}
+
 /** The part of an agent that the kernel needs. */
 export class Agent {
   readonly name: string;
@@ -64,6 +72,7 @@ export class Agent {
   readonly _busy = new Map<string, Session>();
   /** @internal No store was given, so single runs are forgotten when they end. */
   readonly _forgets: boolean;
+  /** @internal */ readonly _tracer: Tracer;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
   /** The price of a model: its own, or what the option `priceOf` says. */
   readonly priceOf: PriceOf;
@@ -77,8 +86,7 @@ export class Agent {
   /** The plans of this agent as a sub-agent, by the plan of the caller. */
   private readonly inherited = new WeakMap<Plan, ComposedPlan>();
 
-  /** `warn`: reports a problem with an observer if `onObserverError` isn't given. */
-  constructor(options: AgentOptions, warn: (problem: ObserverProblem) => void) {
+  constructor(options: AgentOptions, parts: AgentParts) {
     checkFields('Agent', AGENT_OPTIONS, options, FOREIGN_AGENT);
     const { settings = {}, middleware = [], observers = [] } = options;
     this.name = options.name ?? 'agent';
@@ -98,8 +106,9 @@ export class Agent {
     this.storeTimeoutMs = options.storeTimeoutMs ?? STORE_TIMEOUT_MS;
     this.clock = options.clock ?? systemClock;
     this.trace = options.trace ?? 'off';
+    this._tracer = parts.tracer;
     this._onRequest = options.onRequest;
-    this.reportObserver = options.onObserverError ?? warn;
+    this.reportObserver = options.onObserverError ?? parts.warn;
     for (const observer of observers) this.observe(observer);
     this.priceOf = priceReader(options.priceOf);
     const { newId } = options;

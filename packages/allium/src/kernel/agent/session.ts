@@ -26,7 +26,6 @@ import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/run.js';
 import { BoundedStore } from '../store/bounded-store.js';
-import { loadTrace } from '../story/read-trace.js';
 import { checkSessionId, type ForkOptions } from './agent-options.js';
 import { cancel, endWaiting } from './cancel-run.js';
 import { giveAnswer } from './post-answer.js';
@@ -202,7 +201,7 @@ export class Session {
   /** What was recorded of a run that is traced, with its sub-agents; of the last such run if you name none. */
   async trace(runId?: string): Promise<RunTrace | undefined> {
     await reached(() => this.look());
-    return reached(() => loadTrace(this.bounded, this.id, runId));
+    return reached(() => this.agent._tracer.load(this.bounded, this.id, runId));
   }
 
   /** The state of the session. Throws for another tenant. */

@@ -1,7 +1,8 @@
 /** The innermost point of the tool seam: the tool itself and its time limit. */
 
 import type { ToolContext } from '../context/context.js';
-import type { Ending, RunPort } from '../context/run-port.js';
+import type { RunPort } from '../context/run-port.js';
+import type { Ending } from '../context/tracing.js';
 import { afterActive } from '../journal/active-time.js';
 import { readHistoryDuring } from '../journal/read-session.js';
 import { AlliumError, attribute, isThenable } from '../lib/errors.js';

@@ -7,8 +7,7 @@ import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';
 import type { AssistantContent, Message, Metadata, ModelResponse, Usage } from '../messages/messages.js';
-import type { Model, ModelRequest, ModelSettings } from '../messages/model.js';
-import type { ToolResult } from '../messages/tool-result.js';
+import type { Model, ModelSettings } from '../messages/model.js';
 import type {
   Context,
   DeclaredOptions,
@@ -22,11 +21,12 @@ import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Meters } from '../protocol/meter.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { StopRun } from '../protocol/signals.js';
-import type { Awaitable, Decision } from '../protocol/store.js';
+import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
-import type { HookTotal, TraceAct, TraceRecord } from '../protocol/trace.js';
+import type { TraceAct } from '../protocol/trace.js';
 import type { Cells } from './cells.js';
 import type { SeamCall } from './seam-call.js';
+import type { Recording } from './tracing.js';
 
 /** What a context shows of its run. */
 export interface RunFacts {
@@ -95,23 +95,6 @@ export interface Judging {
   saidOf(ctx: ToolContext, raw: unknown): Promise<CallVerdict | undefined>;
 }
 
-/** Records what is done in a run that is traced. */
-export interface Recording {
-  /** What results hold of it. */
-  readonly kept: { readonly records: readonly TraceRecord[]; readonly totals: readonly HookTotal[] };
-  /** Something was noted in `changes`. */
-  note(by: string, what: string, did: TraceAct): void;
-  report(verdict: GuardVerdict, what: string, about: Context | undefined): void;
-  /** A model is called; `plain`: with the history as it is. The returned function says how that ended. */
-  sends(ctx: ModelContext, request: ModelRequest, plain: boolean): Ending<ModelResponse>;
-  /** A question about a call was answered. */
-  decided(ctx: ToolContext, decision: Decision): void;
-  /** A tool is executed. */
-  executes(ctx: ToolContext): Ending<ToolResult>;
-}
-
-export type Ending<T> = (result: T | undefined, error?: unknown) => void;
-
 /** A run, as the hooks of its middleware use it. */
 export interface RunPort extends RunFacts, RunLimits {
   readonly agent: { readonly teardownTimeoutMs: number };
@@ -120,7 +103,7 @@ export interface RunPort extends RunFacts, RunLimits {
   /** Undefined if it isn't traced. */
   readonly trace: Recording | undefined;
   /** The input, while guards judge it in parallel to the first model call. */
-  readonly pendingInput: { allowed(): Promise<void> } | undefined;
+  readonly pendingInput: { readonly messages: readonly Message[]; allowed(): Promise<void> } | undefined;
   /** Calls and sub-agent runs in progress. They hear when the run is stopped. */
   readonly inside: { halt(signal: unknown, by: string | undefined): void }[];
   /** Somebody watches its events. */

@@ -140,6 +140,7 @@ export class ToolContext<Args = any> extends Context implements PublicToolContex
 }
 
 /** The parts of a call that layers may assign. Immutable: forks share it, an assignment makes a new one. */
+/** The parts of a tool call that layers may assign. */
 export interface ToolInput<Args = any> {
   readonly args: Args;
   /** The arguments as JSON, before the schema touched them. */

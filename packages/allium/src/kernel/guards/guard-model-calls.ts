@@ -5,6 +5,7 @@
 
 import { hash } from '../lib/hash.js';
 import { deepFreeze, type Message, type ModelResponse, textOf } from '../messages/messages.js';
+import type { ModelRequest } from '../messages/model.js';
 
 /** The original answers, by what sinks were shown instead. */
 const originals = new WeakMap<ModelResponse, ModelResponse>();
@@ -20,6 +21,12 @@ export function withheldMessages(messages: readonly Message[]): readonly Message
     const text = withheldText(JSON.stringify(message.content));
     return deepFreeze({ ...message, content: [{ type: 'text', text }] } as Message);
   });
+}
+
+/** Such a request, for a trace. */
+export function withheldRequest(request: ModelRequest): ModelRequest {
+  const { messages, systemPrompt } = request;
+  return { ...request, messages: withheldMessages(messages), systemPrompt: withheldText(systemPrompt) };
 }
 
 /** The answer without words that are in the messages, except those in the system prompt. */

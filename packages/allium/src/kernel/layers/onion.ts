@@ -1,6 +1,7 @@
 /** The onion. A middleware is compiled into up to four layers: process, a before/after pair, wrap, and its catch. */
 
 import type { LayerContext } from '../context/context.js';
+import type { Tracer } from '../context/tracing.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { Layer } from '../protocol/plan.js';
 import type { Awaitable } from '../protocol/store.js';
@@ -13,6 +14,18 @@ import { runWrap } from './run-wrap.js';
 /** A plan with its onions, made with the first call. */
 export interface ComposedPlan extends Plan {
   readonly onions: { model: Onion | undefined; tool: Onion | undefined };
+}
+
+const reportingPlans = new WeakMap<ComposedPlan, ComposedPlan>();
+
+/** The plan of a run that is traced. Made once for each plan. */
+export function reportingPlan(plan: ComposedPlan, tracer: Tracer): ComposedPlan {
+  let made = reportingPlans.get(plan);
+  if (!made) {
+    made = Object.freeze({ ...tracer.plan(plan), onions: { model: undefined, tool: undefined } });
+    reportingPlans.set(plan, made);
+  }
+  return made;
 }
 
 /** The layers of a seam and what is inside them. It holds nothing of a call, so one serves every call of a plan. */

@@ -38,16 +38,3 @@ export function soon(fn: () => void): void {
 /** Calls `fn` as soon as every settled promise has been handled: sooner than `soon`. */
 export const whenIdle: (fn: () => void) => void =
   (globalThis as { process?: { nextTick?: (fn: () => void) => void } }).process?.nextTick ?? queueMicrotask;
-
-/** Like `monotonic`, with fractions of a millisecond if it is the system clock: for work that takes less than one. */
-export function precise(clock: Clock): number {
-  return clock === systemClock ? timer.now() : monotonic(clock);
-}
-
-/** Kept here: in Node, the global \`performance\` is a getter. */
-const timer = performance;
-
-/** Rounds to whole microseconds. */
-export function rounded(ms: number): number {
-  return Math.round(ms * 1000) / 1000;
-}

@@ -2,9 +2,10 @@
 
 import { authorOf, noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
-import type { Ending } from '../context/run-port.js';
+import type { Ending } from '../context/tracing.js';
 import { admitByMeters, noteUsage } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
+import { withheldRequest } from '../guards/guard-model-calls.js';
 import { withoutOrphans } from '../inbox/orphans.js';
 import { isWithheld } from '../journal/session-state.js';
 import { attribute } from '../lib/errors.js';
@@ -108,7 +109,10 @@ class ModelCall extends StreamReader {
       const settings = capped(capped(ctx.settings, this.reservation), this.hold);
       call.outputLimit = settings.maxOutputTokens;
       const request = requestOf(ctx, messages, settings);
-      if (run.trace !== undefined) this.ended = run.trace.sends(ctx, request, messages === undefined);
+      if (run.trace !== undefined) {
+        const told = call.guarded ? request : withheldRequest(request);
+        this.ended = run.trace.sends(ctx, told, messages === undefined && call.guarded);
+      }
       if (call.transformed) this.stages = stagesOf(ctx, raw);
       this.live = call.live?.begin(ctx, this.stages?.last ?? raw);
       this.begun = true;

@@ -247,6 +247,7 @@ export const LAYER_HOOKS = {
   tool: { wrap: 'wrapTool', before: 'beforeTool', after: 'afterTool' },
 } as const satisfies Record<Seam, Record<'wrap' | 'before' | 'after', keyof Middleware>>;
 
+/** A guard in a plan. */
 export interface PlannedGuard {
   readonly name: string;
   readonly position: number;

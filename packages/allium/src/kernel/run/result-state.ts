@@ -1,7 +1,7 @@
 /** Cells read from outside a run: `result.state` and `session.state()`. */
 
 import { Cells } from '../context/cells.js';
-import type { Recording } from '../context/run-port.js';
+import type { Recorded, Recording, TracedRun } from '../context/tracing.js';
 import type { History } from '../journal/history.js';
 import { catchUpWhole } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
@@ -11,7 +11,6 @@ import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
 import type { Store } from '../protocol/store.js';
 import type { RunTrace } from '../protocol/trace.js';
-import { TraceReader, type TraceSource } from '../story/read-trace.js';
 
 /** The cells of sub-agents that have ended, by the id of their session. */
 interface Below {
@@ -50,7 +49,8 @@ function tracedBy({ trace, runId, sessionId, history, children }: ReadableRun): 
 }
 
 /** What the trace of a result is made from when it is read. */
-interface Traced extends Omit<TraceSource, 'history' | 'children'> {
+interface Traced extends Omit<TracedRun, 'history' | 'children'> {
+  readonly recorded: Recorded;
   readonly history: History;
   readonly children: Below;
 }
@@ -88,8 +88,8 @@ export class ReadableResult {
   get trace(): RunTrace | undefined {
     const traced = ReadableResult.#of(this)?.traced;
     if (!traced) return undefined;
-    const { history, children, ...rest } = traced;
-    return new TraceReader({ ...rest, history: history.all(), children: children.traces });
+    const { recorded, history, children, ...run } = traced;
+    return recorded.trace({ ...run, history: history.all(), children: children.traces });
   }
 }
 

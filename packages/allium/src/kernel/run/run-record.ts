@@ -1,6 +1,7 @@
 /** The journal side of a run: what is written of it, what it has spent, and how long it has been active. */
 
 import { Cells } from '../context/cells.js';
+import type { Recording } from '../context/tracing.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
 import { ActiveTime } from '../journal/active-time.js';
 import { type Expense, type Journal, together } from '../journal/journal.js';
@@ -17,7 +18,6 @@ import type { Plan } from '../protocol/middleware.js';
 import type { CellChange } from '../protocol/state.js';
 import type { Awaitable, EntryDraft } from '../protocol/store.js';
 import { isThrownByStore } from '../store/bounded-store.js';
-import type { Recorder } from '../trace/recorder.js';
 import type { RunAgent, Start } from './start.js';
 
 export class RunRecord {
@@ -33,7 +33,7 @@ export class RunRecord {
   readonly watched: boolean;
   private unjournaled: Expense[] = [];
   /** Records what happens, if the run is traced. */
-  trace: Recorder | undefined = undefined;
+  trace: Recording | undefined = undefined;
   /** Most runs have no time limit, and nobody asks. */
   private time: ActiveTime | undefined;
 

@@ -28,8 +28,6 @@ import type { Posted, RequestHandler } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { RunTrace, TraceAct } from '../protocol/trace.js';
 import type { BoundedStore } from '../store/bounded-store.js';
-import { Recorder } from '../trace/recorder.js';
-import type { TracedPlan } from '../trace/traced-plan.js';
 import { carry } from './run-outcome.js';
 import { RunRecord } from './run-record.js';
 import type { Start } from './start.js';
@@ -81,12 +79,12 @@ export class Run extends RunRecord implements ToolsRun {
 
   constructor(
     start: Start,
-    readonly plan: ComposedPlan | TracedPlan,
+    readonly plan: ComposedPlan,
     journal: Journal,
     limits: Limits,
     budget: Budget,
     readonly metadata: Metadata,
-    keepsTrace: boolean,
+    traced: { readonly keeps: boolean } | undefined,
   ) {
     super(start, plan, journal, limits, budget);
     this.call = new SeamCall(this, this.scope);
@@ -94,7 +92,7 @@ export class Run extends RunRecord implements ToolsRun {
     this.meters = start.parent?.meters;
     this.turn = this.open.turns;
     this.request = this.agent.request(plan, 1);
-    if ('slots' in plan) this.trace = new Recorder(this, plan.slots, keepsTrace, this.open.trace);
+    if (traced) this.trace = this.agent._tracer.record(this, traced.keeps, this.open.trace);
     journal.rest = this.trace;
     start.parent?.inside.push(this);
     // A sub-agent answers a model, which should read placeholders, not originals.
@@ -172,7 +170,7 @@ export class Run extends RunRecord implements ToolsRun {
   emitCustom(name: string, given: unknown, by: string | undefined): void {
     if (!this.watched || this.over) return;
     const { runId, sessionId } = this;
-    const data = given === undefined ? given : safeValue(given, this);
+    const data = given === undefined ? given : this.safe(given);
     const more = { ...(by && { by }), ...(data !== undefined && { data }) };
     this.emit({ type: 'custom', runId, sessionId, name, ...more });
   }
@@ -194,9 +192,14 @@ export class Run extends RunRecord implements ToolsRun {
   report(verdict: GuardVerdict, what: string, about?: PublicContext): void {
     if (this.changes.length < MAX_CHANGES)
       this.changes.push({ turn: this.turn, by: verdict.guard, what, verdict });
-    this.trace?.report(verdict, what, about as Context | undefined);
+    this.trace?.report(verdict, what, about);
     const { runId, sessionId } = this;
     if (this.watched && !this.over) this.emit({ type: 'guard_verdict', runId, sessionId, verdict });
+  }
+
+  /** The value without what guards find in it; undefined if one refuses it. */
+  safe<T>(value: T): T | undefined {
+    return safeValue(value, this);
   }
 
   /** Notes what a middleware says, after removing what guards find in it. */

@@ -21,7 +21,7 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import { anotherOpen, nothingOpen } from '../journal/not-open.js';
 import { catchUp } from '../journal/read-session.js';
 import { sum } from '../journal/session-state.js';
-import type { ComposedPlan } from '../layers/onion.js';
+import { type ComposedPlan, reportingPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { type Flaw, toJson } from '../lib/frozen-json.js';
 import { canonicalJson } from '../lib/hash.js';
@@ -35,7 +35,6 @@ import type { Plan } from '../protocol/middleware.js';
 import { kernelStop } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
-import { tracedPlan } from '../trace/traced-plan.js';
 import { statesBelow } from './result-state.js';
 import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';
@@ -152,8 +151,9 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
   budget.start(open.usage.snapshot(), open.costUsd);
   const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
   const keeps = keepsTrace(start, open);
-  const traced = keeps || start.parent?.trace || plan.traces;
-  const run = new Run(start, traced ? tracedPlan(plan) : plan, journal, limits, budget, given, keeps);
+  const traced = keeps || start.parent?.trace || plan.traces ? { keeps } : undefined;
+  const own = traced ? reportingPlan(plan, agent._tracer) : plan;
+  const run = new Run(start, own, journal, limits, budget, given, traced);
   const { depth: maxDepth = MAX_DEPTH } = limits;
   if (run.depth > maxDepth)
     run.call.latch(kernelStop('max_depth', `Sub-agents may nest ${maxDepth} deep.`), 'kernel');

@@ -1,6 +1,7 @@
 /** What a run starts with: the agent, where its session is kept, and what the caller asked for. */
 
 import type { ToolsRun } from '../calls/tools-run.js';
+import type { Tracer } from '../context/tracing.js';
 import type { EventQueue } from '../events/event-queue.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
 import type { SessionState } from '../journal/session-state.js';
@@ -55,6 +56,7 @@ export interface RunAgent extends ForCalls {
   readonly _onRequest: RequestHandler | undefined;
   readonly newId: () => string;
   readonly trace: TraceMode;
+  readonly _tracer: Tracer;
   /** The plan with per-run middleware inside, and the guards of the plan above. */
   planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan;
 }

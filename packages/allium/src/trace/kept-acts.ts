@@ -1,17 +1,20 @@
 /** Acts as the recorder keeps them. Their records are made when they are read or stored: most traces are never read. */
 
-import { rounded } from '../lib/clock.js';
-import type { ToolCall } from '../messages/messages.js';
-import type { ToolResult } from '../messages/tool-result.js';
-import type { Seam } from '../protocol/plan.js';
-import { ENTRY_VERSION } from '../protocol/store.js';
 import {
+  ENTRY_VERSION,
   type HookTotal,
+  type RunTrace,
+  type Seam,
+  type ToolCall,
+  type ToolResult,
   TRACE_VERSION,
   type TraceAct,
   type TraceChanges,
   type TraceRecord,
-} from '../protocol/trace.js';
+} from '../index.js';
+import type { Recorded, TracedRun } from '../kit/index.js';
+import { TraceReader } from './read-trace.js';
+import { rounded, summed } from './totals.js';
 import { plainChanges } from './value-changes.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
@@ -105,7 +108,7 @@ export class Act {
 }
 
 /** What is kept of a run after its end. It must not hold the run itself, which would stay in memory with it. */
-export class Acts {
+export class Acts implements Recorded {
   readonly all: Act[] = [];
   private readonly calls: number[];
   private readonly times: number[];
@@ -118,6 +121,10 @@ export class Acts {
   ) {
     this.calls = slots.map(() => 0);
     this.times = slots.map(() => 0);
+  }
+
+  trace(run: TracedRun): RunTrace {
+    return new TraceReader(run, this);
   }
 
   get records(): readonly TraceRecord[] {
@@ -145,18 +152,6 @@ export class Acts {
       return calls > 0 ? [{ by, hook, ...(seam && { seam }), calls, ms: rounded(ms) }] : [];
     });
   }
-}
-
-/** The totals of all parts of a run. */
-export function summed(totals: readonly HookTotal[]): readonly HookTotal[] {
-  const all = new Map<string, HookTotal>();
-  for (const one of totals) {
-    const key = `${one.by}\n${one.hook}\n${one.seam}`;
-    const before = all.get(key);
-    const sum = before && { ...one, calls: before.calls + one.calls, ms: rounded(before.ms + one.ms) };
-    all.set(key, sum ?? one);
-  }
-  return [...all.values()];
 }
 
 /** The entry of the journal with the acts from one place in a list up to another. */

@@ -1,22 +1,36 @@
 /** Records one run: who did what, what that changed and how long it took. */
 
-import { type Context, ModelContext, ToolContext } from '../context/context.js';
-import type { Recording, RunPort } from '../context/run-port.js';
-import { withheldMessages, withheldText } from '../guards/guard-model-calls.js';
-import { precise } from '../lib/clock.js';
-import { type Message, type ModelResponse, NOTHING } from '../messages/messages.js';
-import type { ModelRequest } from '../messages/model.js';
-import type { ToolResult } from '../messages/tool-result.js';
-import type { GuardVerdict } from '../protocol/guard.js';
-import { controlKind } from '../protocol/signals.js';
-import type { Decision, EntryBody, EntryDraft } from '../protocol/store.js';
-import type { SentRequest, TraceAct, TraceRecord } from '../protocol/trace.js';
+import {
+  type Clock,
+  type Context,
+  type Decision,
+  type GuardVerdict,
+  type Message,
+  type ModelContext,
+  type ModelRequest,
+  type ModelResponse,
+  monotonic,
+  type SentRequest,
+  systemClock,
+  type ToolContext,
+  type ToolResult,
+  type TraceAct,
+  type TraceRecord,
+} from '../index.js';
+import {
+  callerName,
+  callFacts,
+  controlKind,
+  type RecordedRun,
+  type Recording,
+  type StoredTrace,
+} from '../kit/index.js';
+import { isModelCall, isToolCall } from './hook-call.js';
 import { Act, Acts, type Difference, type Slot, TraceEntry } from './kept-acts.js';
 import { RequestWriter } from './request-writer.js';
 import { Telling, WITHHELD } from './telling.js';
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] };
-type Stored = readonly (EntryBody & { readonly type: 'trace' })[];
 
 const GUARD_ACTS: Readonly<Record<GuardVerdict['action'], TraceAct>> = {
   redact: 'rewrote',
@@ -48,10 +62,10 @@ export class Recorder implements Recording {
 
   /** `keeps`: the records are written to the journal. */
   constructor(
-    private readonly run: RunPort,
+    private readonly run: RecordedRun,
     slots: readonly Slot[],
     readonly keeps: boolean,
-    stored: Stored,
+    stored: readonly StoredTrace[],
   ) {
     const before = stored.flatMap(({ records }) => records);
     const totals = stored.flatMap((entry) => entry.totals ?? []);
@@ -116,9 +130,8 @@ export class Recorder implements Recording {
     n = this.next(),
     attempt?: number,
   ): Act {
-    const isCall = ctx instanceof ToolContext;
-    const call = isCall ? ctx.toolCall : undefined;
-    const tried = attempt ?? (isCall || ctx instanceof ModelContext ? ctx.attempt : 0);
+    const call = ctx && isToolCall(ctx) ? ctx.toolCall : undefined;
+    const tried = attempt ?? (ctx && (isToolCall(ctx) || isModelCall(ctx)) ? ctx.attempt : 0);
     const after = Math.round(started - this.start);
     const own = Math.round(ms * 1000);
     const act = new Act(n, this.since, after, own, this.run.turn, slot, did, call, tried, more);
@@ -167,16 +180,12 @@ export class Recorder implements Recording {
     request: ModelRequest,
     plain: boolean,
   ): (answer: ModelResponse | undefined, error?: unknown) => void {
-    const { caller } = ctx._call;
-    const name = caller && (this.run.nameAt((caller as Context)._position) ?? 'tool');
-    if (!caller) this.ownPrompt();
+    const name = ctx.caller && (callerName(ctx) ?? 'tool');
+    if (!ctx.caller) this.ownPrompt();
     const n = this.next();
-    // A guard's own call shows a model what may have to be removed.
-    const { guarded } = ctx._call;
-    const told = guarded ? request : withheldRequest(request);
-    const sent = this.quietly(() => this.requests.sent(n, ctx, told, plain && guarded, name));
+    const sent = this.quietly(() => this.requests.sent(n, ctx, request, plain, name));
     const isJudged = !this.run.pendingInput;
-    const { messageId } = (ctx._call.live ?? {}) as { readonly messageId?: string };
+    const { messageId } = callFacts(ctx);
     const started = this.started();
     // The wall clock may have been set since the last call.
     this.start = started - (this.run.clock.now() - this.since.at);
@@ -185,7 +194,7 @@ export class Recorder implements Recording {
       if (sent) about.sent = isJudged ? sent : withheldSent(sent);
       if (messageId) about.messageId = messageId;
       if (name) about.caller = name;
-      const act = this.ended(MODEL, ctx, started, about, error, n, ctx._call.attempts);
+      const act = this.ended(MODEL, ctx, started, about, error, n, callFacts(ctx).attempts);
       if (sent && !isJudged) this.unjudged.push({ act, sent });
     };
   }
@@ -215,7 +224,7 @@ export class Recorder implements Recording {
     return (result, error) => {
       const agentId = this.quietly(() => (Object(result?.details) as { agentId?: unknown }).agentId);
       const about = typeof agentId === 'string' ? { agentId } : undefined;
-      this.ended(TOOL, ctx, started, about, error, n, ctx._call.attempts);
+      this.ended(TOOL, ctx, started, about, error, n, callFacts(ctx).attempts);
     };
   }
 
@@ -248,7 +257,7 @@ export class Recorder implements Recording {
   }
 
   /** The records that the journal doesn't have yet, with the totals if the run, or this part of it, ends here. */
-  entry(isEnd: boolean): EntryDraft | undefined {
+  entry(isEnd: boolean): TraceEntry | undefined {
     if (this.unjudged.length > 0) this.recordSent();
     if (!this.hasUnwritten && !(isEnd && this.keeps)) return undefined;
     // A record that is written can't be withheld any more.
@@ -256,13 +265,8 @@ export class Recorder implements Recording {
     const { kept } = this;
     const from = this.written;
     this.written = kept.all.length;
-    return new TraceEntry(this.run.runId, kept.all, from, isEnd ? kept.own : NOTHING);
+    return new TraceEntry(this.run.runId, kept.all, from, isEnd ? kept.own : []);
   }
-}
-
-function withheldRequest(request: ModelRequest): ModelRequest {
-  const { messages, systemPrompt } = request;
-  return { ...request, messages: withheldMessages(messages), systemPrompt: withheldText(systemPrompt) };
 }
 
 /** The same without its contents, which may quote input that guards refuse. */
@@ -296,3 +300,11 @@ function keysIn(records: readonly TraceRecord[]): number {
     return added.reduce((sum, one) => sum + Object.keys(one ?? {}).length, count);
   }, 0);
 }
+
+/** Like `monotonic`, with fractions of a millisecond if it is the system clock: for work that takes less than one. */
+function precise(clock: Clock): number {
+  return clock === systemClock ? timer.now() : monotonic(clock);
+}
+
+/** Kept here: in Node, the global `performance` is a getter. */
+const timer = performance;

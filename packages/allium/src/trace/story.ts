@@ -1,8 +1,17 @@
 /** The story of one message, from the history to the wire to the answer, in plain words. */
 
-import { count, quoted, short, time } from '../lib/plain-words.js';
-import { type AssistantMessage, type Message, textOf, toolCallsOf } from '../messages/messages.js';
-import type { RunTrace, TraceChanges, TracedRequest, TraceRecord, ValueChange } from '../protocol/trace.js';
+import {
+  type AssistantMessage,
+  type Message,
+  type RunTrace,
+  type TraceChanges,
+  type TracedRequest,
+  type TraceRecord,
+  textOf,
+  toolCallsOf,
+  type ValueChange,
+} from '../index.js';
+import { count, quoted, short, time } from './plain-words.js';
 
 export function story(trace: RunTrace, history: readonly Message[], messageId: string): string {
   const place = history.findIndex(({ id }) => id === messageId);

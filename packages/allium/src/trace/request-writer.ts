@@ -1,10 +1,16 @@
 /** Stores what changed in requests, and what was sent, as differences from what the reader has. */
 
-import type { ModelContext, SeamCall } from '../context/context.js';
-import type { RequestParts, RunPort } from '../context/run-port.js';
-import type { Message } from '../messages/messages.js';
-import { type ModelRequest, modelName, type ToolSpec } from '../messages/model.js';
-import type { SentRequest, TraceChanges, TracedText } from '../protocol/trace.js';
+import {
+  type Message,
+  type ModelContext,
+  type ModelRequest,
+  modelName,
+  type SentRequest,
+  type ToolSpec,
+  type TraceChanges,
+  type TracedText,
+} from '../index.js';
+import { callFacts, callKey, callParts, type RecordedRun, type RequestParts } from '../kit/index.js';
 import { MessageLists } from './message-lists.js';
 import { type Telling, WITHHELD } from './telling.js';
 import { inserted, isEqual, jsonOf, splice } from './value-changes.js';
@@ -22,18 +28,18 @@ export class RequestWriter {
   private readonly lastPrompts = new Map<string, string>();
   private readonly repeated = new Map<string, TracedText>();
   /** The last step that changed the messages of a model call. */
-  private readonly steps = new WeakMap<SeamCall, number>();
+  private readonly steps = new WeakMap<object, number>();
   /** The last request of each caller. */
   private readonly before = new Map<string, Omit<ModelRequest, 'messages'> & { readonly model: string }>();
   private readonly specs = new Map<string, ToolSpec>();
 
   /** `keys`: how many were used before a resume. */
   constructor(
-    private readonly run: RunPort,
+    private readonly run: RecordedRun,
     private readonly telling: Telling,
     keys: number,
   ) {
-    this.lists = new MessageLists(() => run.history, keys);
+    this.lists = new MessageLists(() => run.history.view(), keys);
   }
 
   /** What record `n` changed in a request; undefined if nothing. */
@@ -66,17 +72,19 @@ export class RequestWriter {
   }
 
   /** Somebody assigned the history, unchanged. */
-  private isHistory({ _run, _call }: ModelContext, before: RequestParts, after: RequestParts): boolean {
-    return before.messages === undefined && after.messages === _run.history.first(_call.length);
+  private isHistory(ctx: ModelContext, before: RequestParts, after: RequestParts): boolean {
+    if (before.messages !== undefined) return false;
+    return after.messages === this.run.history.first(callFacts(ctx).historyLength);
   }
 
   messages(
     n: number,
     step: string,
-    { _call: call }: ModelContext,
+    ctx: ModelContext,
     before: readonly Message[] | undefined,
     after: readonly Message[],
   ): TraceChanges['messages'] {
+    const call = callKey(ctx);
     const given = this.lists.makerOf(before) ?? this.steps.get(call) ?? 0;
     this.steps.set(call, n);
     return this.lists.write(step, n, after, given, (message) => this.telling.message(message), this.coming);
@@ -143,13 +151,13 @@ export class RequestWriter {
     const before = this.before.get(caller);
     const { coming } = this;
     const made: Writable<SentRequest> = {
-      history: ctx._call.length + (ctx._call.caller ? 0 : coming.length),
+      history: callFacts(ctx).historyLength + (ctx.caller ? 0 : coming.length),
     };
     if (!plain) {
       const given =
         this.lists.makerOf(messages) ??
-        this.lists.makerOf(ctx._request.messages) ??
-        this.steps.get(ctx._call);
+        this.lists.makerOf(callParts(ctx).messages) ??
+        this.steps.get(callKey(ctx));
       made.messages = this.lists.write(`model ${caller}`, n, messages, given ?? 0, undefined, coming);
     }
     const isOther =
@@ -185,7 +193,7 @@ export class RequestWriter {
 
   /** Input that guards still judge: if they allow it, it follows the history. */
   private get coming(): readonly Message[] {
-    return (this.run.pendingInput as { readonly messages?: readonly Message[] } | undefined)?.messages ?? [];
+    return this.run.pendingInput?.messages ?? [];
   }
 }
 

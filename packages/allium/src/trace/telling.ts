@@ -1,12 +1,14 @@
 /** What may go into a trace: JSON, without anything that guards remove. */
 
-import type { Context } from '../context/context.js';
-import type { RunPort } from '../context/run-port.js';
-import { isTellable, safeStackFrames, safeValue } from '../guards/safe-values.js';
-import { codeOf, errorKind, messageOf } from '../lib/errors.js';
-import type { Message } from '../messages/messages.js';
-import type { PlannedGuard } from '../protocol/middleware.js';
-import type { TracedError, ValueChange } from '../protocol/trace.js';
+import { AlliumError, type Context, type Message, type TracedError, type ValueChange } from '../index.js';
+import {
+  errorKind,
+  isTellableError,
+  messageOf,
+  type PlannedGuard,
+  type RecordedRun,
+  safeStackFrames,
+} from '../kit/index.js';
 import { jsonOf, plainChanges, valueChanges } from './value-changes.js';
 
 export const WITHHELD = '[withheld]';
@@ -27,7 +29,7 @@ export class Telling {
   /** Guards are being asked for the trace, which doesn't count as one of their calls. */
   asks = false;
 
-  constructor(private readonly run: RunPort) {
+  constructor(private readonly run: RecordedRun) {
     const guards = Object.values(run.plan.guards).flat();
     this.guarded = guards.length > 0;
     this.judged = guards.some(isJudge);
@@ -50,7 +52,7 @@ export class Telling {
     if (!this.guarded) return json;
     this.asks = true;
     try {
-      return safeValue(json, this.run) ?? WITHHELD;
+      return this.run.safe(json) ?? WITHHELD;
     } catch {
       // A guard that breaks here would break where it judges, too.
       return WITHHELD;
@@ -79,8 +81,8 @@ export class Telling {
   /** The kind of an error, and its message and stack if no guard objects to them. */
   error(error: unknown, ctx: Context): TracedError {
     const name = errorKind(error);
-    if (!isTellable(error, ctx)) return { name };
-    const code = codeOf(error);
+    if (!isTellableError(error, ctx)) return { name };
+    const code = error instanceof AlliumError ? error.code : undefined;
     const stack = safeStackFrames(error, ctx);
     return { name, message: messageOf(error), ...(code && { code }), ...(stack && { stack }) };
   }

@@ -1,11 +1,11 @@
 /** A `wrapX` or `process` in a traced run: its own time, and what it does before, between and after its attempts. */
 
-import type { LayerContext } from '../context/context.js';
-import { isThenable } from '../lib/errors.js';
-import { NOTHING } from '../messages/messages.js';
+import { callParts, isThenable } from '../kit/index.js';
 import { recordAnswer, recordFailure, recordWrites } from './acts.js';
-import { HookCall, partsOf } from './hook-call.js';
+import { HookCall, type LayerContext } from './hook-call.js';
 import type { Slot } from './kept-acts.js';
+
+const NONE: readonly never[] = [];
 
 type Next = (override?: Record<string, unknown>) => Promise<unknown>;
 
@@ -29,7 +29,7 @@ export class TracedWrap extends HookCall {
     this.attempts = 0;
     this.lastResult = undefined;
     this.lastError = undefined;
-    this.errors = NOTHING;
+    this.errors = NONE;
   }
 
   static run(slot: Slot, ctx: LayerContext, wrap: (ctx: any, next: Next) => unknown, next: Next): unknown {
@@ -84,7 +84,7 @@ export class TracedWrap extends HookCall {
       recorder.add(slot, 'retried', ctx, this.since, ms, { ...why, attempt: attempts });
       this.ms = 0;
     }
-    const parts = overridden(partsOf(ctx), override);
+    const parts = overridden(callParts(ctx), override);
     if (parts !== this.parts) recordWrites(this, parts, attempts);
   }
 

@@ -3,9 +3,7 @@
  * made the last time. So a step that rewrites a long history in the same way every turn costs only what is new.
  */
 
-import type { History } from '../journal/history.js';
-import type { Message } from '../messages/messages.js';
-import type { TracedMessages } from '../protocol/trace.js';
+import type { Message, TracedMessages } from '../index.js';
 import { isEqual } from './value-changes.js';
 
 type Part = TracedMessages['parts'][number];
@@ -30,7 +28,7 @@ export class MessageLists {
 
   /** `count`: how many keys were used before a resume. */
   constructor(
-    private readonly history: () => History,
+    private readonly history: () => readonly Message[],
     private count: number,
   ) {}
 
@@ -91,7 +89,7 @@ export class MessageLists {
 
   /** `coming`: messages that will follow the history, unless guards refuse them. */
   private grow(coming: readonly Message[]): void {
-    const history = this.history().view();
+    const history = this.history();
     for (; this.indexed < history.length; this.indexed++)
       this.index.set(history[this.indexed]!, this.indexed);
     for (const [i, message] of coming.entries()) this.index.set(message, history.length + i);

@@ -3,34 +3,18 @@
  * nothing.
  */
 
-import type { Context, LayerContext } from '../context/context.js';
-import type { ComposedPlan } from '../layers/onion.js';
-import { isThenable } from '../lib/errors.js';
-import type { Guard, PlannedGuard } from '../protocol/middleware.js';
-import type { Layer, PlannedHook, RuleHook, Seam } from '../protocol/plan.js';
+import type { Context, Guard, Plan, RuleHook, Seam } from '../index.js';
+import { callParts, isThenable, type Layer, type PlannedGuard, type PlannedHook } from '../kit/index.js';
 import { RULE_ACTS, recordAnswer, recordFailure, recordWrites } from './acts.js';
-import { PlainCall, partsOf } from './hook-call.js';
+import { type LayerContext, PlainCall, recorderOf } from './hook-call.js';
 import type { Slot } from './kept-acts.js';
-import type { Recorder } from './recorder.js';
 import { TracedWrap } from './traced-wrap.js';
 
-export interface TracedPlan extends ComposedPlan {
+export interface TracedPlan extends Plan {
   readonly slots: readonly Slot[];
 }
 
-const plans = new WeakMap<ComposedPlan, TracedPlan>();
-
-/** Made once for each plan. */
-export function tracedPlan(plan: ComposedPlan): TracedPlan {
-  let made = plans.get(plan);
-  if (!made) {
-    made = trace(plan);
-    plans.set(plan, made);
-  }
-  return made;
-}
-
-function trace(plan: ComposedPlan): TracedPlan {
+export function tracedPlan(plan: Plan): TracedPlan {
   const slots: Slot[] = [];
   const slot = (by: string, hook: string, seam?: Seam): Slot => {
     const known = slots.find((one) => one.by === by && one.hook === hook && one.seam === seam);
@@ -46,14 +30,13 @@ function trace(plan: ComposedPlan): TracedPlan {
     list.map((planned) => tracedRule(planned, slot(planned.name, hook))),
   ]);
   const guards = tracedGuards(plan, slot);
-  return Object.freeze({
+  return {
     ...plan,
     layers: { run: at('run'), model: at('model'), tool: at('tool') },
-    onions: { model: undefined, tool: undefined },
     rules: Object.fromEntries(hooks) as Record<RuleHook, PlannedHook[]>,
     guards,
     slots,
-  });
+  };
 }
 
 type MakeSlot = (by: string, hook: string, seam?: Seam) => Slot;
@@ -121,7 +104,7 @@ function timed(
 function over(call: PlainCall, answer: unknown, ended: Ended): unknown {
   call.end();
   try {
-    const parts = partsOf(call.ctx);
+    const parts = callParts(call.ctx);
     if (parts !== call.parts) recordWrites(call, parts);
     return ended(call, answer) ?? answer;
   } catch {
@@ -152,7 +135,7 @@ function tracedRule(planned: PlannedHook, slot: Slot): PlannedHook {
 }
 
 /** A guard is asked at several points, and is one slot for all of them. */
-function tracedGuards(plan: ComposedPlan, slot: MakeSlot): ComposedPlan['guards'] {
+function tracedGuards(plan: Plan, slot: MakeSlot): Plan['guards'] {
   const known = new Map<Guard, Guard>();
   const traced = (planned: PlannedGuard): PlannedGuard => {
     const { guard, name } = planned;
@@ -161,14 +144,14 @@ function tracedGuards(plan: ComposedPlan, slot: MakeSlot): ComposedPlan['guards'
     return { ...planned, guard: made };
   };
   const points = Object.entries(plan.guards).map(([point, guards]) => [point, guards.map(traced)]);
-  return Object.fromEntries(points) as ComposedPlan['guards'];
+  return Object.fromEntries(points) as Plan['guards'];
 }
 
 function tracedGuard(guard: Guard, slot: Slot): Guard {
   const measured =
     (method: (...args: any[]) => unknown) =>
     (subject: unknown, about: { readonly context: Context }): unknown => {
-      const recorder = about.context._run.trace as Recorder;
+      const recorder = recorderOf(about.context);
       if (recorder.telling.asks) return method.call(guard, subject, about);
       const started = recorder.now();
       const over = (): void => recorder.judged(slot, recorder.now() - started);

@@ -3,14 +3,16 @@
  * every turn makes one of these and initialising fields twice costs.
  */
 
-import {
-  type Context,
-  type LayerContext,
+import type {
+  Context,
   ModelContext,
   RunContext,
   ToolContext,
-} from '../context/context.js';
-import type { TraceAct, TraceRecord, ValueChange } from '../protocol/trace.js';
+  TraceAct,
+  TraceRecord,
+  ValueChange,
+} from '../index.js';
+import { callParts, recordingOf } from '../kit/index.js';
 import type { Act, Difference, Slot } from './kept-acts.js';
 import type { Recorder } from './recorder.js';
 
@@ -28,8 +30,8 @@ export class HookCall {
     this.slot = slot;
     this.ctx = ctx;
     this.ms = 0;
-    this.recorder = ctx._run.trace as Recorder;
-    this.parts = partsOf(ctx);
+    this.recorder = recorderOf(ctx);
+    this.parts = callParts(ctx);
     this.started = this.recorder.started();
   }
 
@@ -64,8 +66,16 @@ export class PlainCall extends HookCall {
   }
 }
 
-/** The parts of a call that hooks may assign. An assignment makes a new object. */
-export function partsOf(ctx: Context): unknown {
-  if (ctx instanceof ModelContext) return ctx._request;
-  return ctx instanceof ToolContext || ctx instanceof RunContext ? ctx._input : undefined;
+export function recorderOf(ctx: Context): Recorder {
+  return recordingOf(ctx) as Recorder;
+}
+
+export type LayerContext = ModelContext | ToolContext | RunContext;
+
+export function isModelCall(ctx: Context): ctx is ModelContext {
+  return ctx.seam === 'model';
+}
+
+export function isToolCall(ctx: Context): ctx is ToolContext {
+  return ctx.seam === 'tool';
 }

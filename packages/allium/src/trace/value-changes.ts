@@ -1,10 +1,10 @@
 /** The difference between two JSON values, part by part. */
 
-import { isPlainObject, isRecord } from '../lib/errors.js';
-import { isFrozenJson, toJson } from '../lib/frozen-json.js';
-import { DEEPEST, toStoredJson } from '../lib/json-texts.js';
-import type { ValueChange } from '../protocol/trace.js';
+import type { ValueChange } from '../index.js';
+import { frozenJson, isFrozenJson, isPlainObject, isRecord, toStoredJson } from '../kit/index.js';
 
+/** Values that are nested deeper aren't compared. */
+const DEEPEST = 1000;
 /** More differences than this are recorded as one: the whole value. */
 const MOST = 100;
 /** Texts up to this length are recorded whole. */
@@ -33,7 +33,7 @@ export function plainChanges(before: unknown, after: unknown): readonly ValueCha
 export function jsonOf(given: unknown): unknown {
   if (given === undefined || isFrozenJson(given)) return given;
   try {
-    return toJson(given, '');
+    return frozenJson(given);
   } catch {
     return toStoredJson(given);
   }
@@ -92,7 +92,7 @@ function changed(path: Path, from: unknown, to: unknown): ValueChange {
 
 /** A copy that nobody else can change. */
 function own(value: unknown): unknown {
-  return isFrozenJson(value) ? value : toJson(value, '');
+  return isFrozenJson(value) ? value : frozenJson(value);
 }
 
 function textChange(path: Path, before: string, after: string): ValueChange {

@@ -1,17 +1,30 @@
 /** Works out what a hook or layer did, from its context and from what it returned. */
 
-import { ModelContext, ToolContext } from '../context/context.js';
-import { frozenMessages } from '../context/request-checks.js';
-import type { RequestParts } from '../context/run-port.js';
-import type { ToolInput } from '../context/tool-context.js';
-import { isFrozenJson } from '../lib/frozen-json.js';
-import { type Message, type ModelResponse, textOf } from '../messages/messages.js';
-import { patched, type ToolResult, type ToolResultPatch } from '../messages/tool-result.js';
-import type { AcceptVerdict, ToolVerdict, TurnAction } from '../protocol/middleware.js';
-import type { RuleHook } from '../protocol/plan.js';
-import { controlKind } from '../protocol/signals.js';
-import type { TraceAct, TraceChanges } from '../protocol/trace.js';
-import type { HookCall, PlainCall } from './hook-call.js';
+import {
+  type AcceptVerdict,
+  type Message,
+  type ModelContext,
+  type ModelResponse,
+  type RuleHook,
+  type ToolContext,
+  type ToolResult,
+  type ToolResultPatch,
+  type ToolVerdict,
+  type TraceAct,
+  type TraceChanges,
+  type TurnAction,
+  textOf,
+} from '../index.js';
+import {
+  callParts,
+  controlKind,
+  frozenMessages,
+  isFrozenJson,
+  patchedResult,
+  type RequestParts,
+  type ToolInput,
+} from '../kit/index.js';
+import { type HookCall, isModelCall, isToolCall, type PlainCall } from './hook-call.js';
 import { contentOf, Difference } from './kept-acts.js';
 import { SIGNALS } from './recorder.js';
 import { isEqual } from './value-changes.js';
@@ -20,7 +33,7 @@ import { isEqual } from './value-changes.js';
 export function recordWrites(call: HookCall, after: unknown, attempt?: number): void {
   const { recorder, slot, ctx, parts: before } = call;
   const made = attempt === undefined ? undefined : { attempt };
-  if (ctx instanceof ModelContext) {
+  if (isModelCall(ctx)) {
     const [from, to] = [before as RequestParts, after as RequestParts];
     if (from.systemPrompt !== to.systemPrompt) recorder.ownPrompt();
     const n = recorder.next();
@@ -29,7 +42,7 @@ export function recordWrites(call: HookCall, after: unknown, attempt?: number): 
     return;
   }
   const { raw, args } = after as ToolInput;
-  const isCall = ctx instanceof ToolContext;
+  const isCall = isToolCall(ctx);
   const list = isCall ? call.changes((before as ToolInput).raw, raw ?? args) : call.changes(before, after);
   const changes: TraceChanges = isCall ? { args: list } : { message: list };
   if (list.length > 0) call.add('rewrote', { changes, ...made });
@@ -114,7 +127,7 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
     if ('block' in answer) call.add('blocked');
     else if ('ask' in answer) asked(call);
     else if ('args' in answer) {
-      const { raw } = (call.ctx as ToolContext)._input;
+      const { raw } = callParts(call.ctx as ToolContext);
       call.add('rewrote', { changes: { args: call.changes(raw, answer.args) } });
     } else if ('result' in answer) {
       const result = call.changes(undefined, contentOf(answer.result) ?? answer.result);
@@ -124,7 +137,7 @@ export const RULE_ACTS: Readonly<Record<RuleHook, Look>> = {
   afterToolCall(call, patch: ToolResultPatch | undefined) {
     const before = call.result as ToolResult;
     const { result } = call.ctx as ToolContext;
-    const left = patch === undefined ? result! : patched(result!, patch);
+    const left = patch === undefined ? result! : patchedResult(result!, patch);
     if (saysSame(before, left)) return;
     // A patch's details are copied if they are JSON, and such a copy is frozen.
     const isCopied = patch?.details !== undefined && patch.details !== left.details;

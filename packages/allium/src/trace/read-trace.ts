@@ -1,37 +1,31 @@
 /** Reads a trace: the records of a run, and what the model received at each call. */
 
-import { upgradeEntries } from '../journal/entry-upgrade.js';
-import { applyEntry } from '../journal/read-session.js';
-import { SessionState } from '../journal/session-state.js';
-import { AlliumError, invalidOption } from '../lib/errors.js';
-import type { Message } from '../messages/messages.js';
-import type { ToolSpec } from '../messages/model.js';
-import type { Entry, EntryBody, Store } from '../protocol/store.js';
-import type {
-  HookTotal,
-  RunTrace,
-  SentRequest,
-  TracedMessage,
-  TracedMessages,
-  TracedRequest,
-  TracedText,
-  TraceRecord,
-} from '../protocol/trace.js';
-import { summed } from '../trace/kept-acts.js';
-import { fromHistory, type ListItem, readList } from '../trace/message-lists.js';
-import { WITHHELD } from '../trace/telling.js';
-import { isEqual } from '../trace/value-changes.js';
+import {
+  AlliumError,
+  type Entry,
+  type EntryBody,
+  type HookTotal,
+  type Message,
+  type RunTrace,
+  type SentRequest,
+  type Store,
+  type ToolSpec,
+  type TracedMessage,
+  type TracedMessages,
+  type TracedRequest,
+  type TracedText,
+  type TraceRecord,
+} from '../index.js';
+import { currentEntries, historyUpTo, invalidOption, type TracedRun } from '../kit/index.js';
+import { fromHistory, type ListItem, readList } from './message-lists.js';
 import { story } from './story.js';
+import { WITHHELD } from './telling.js';
+import { summed } from './totals.js';
+import { isEqual } from './value-changes.js';
 
-/** What a trace is read from. */
-export interface TraceSource {
-  readonly runId: string;
-  readonly sessionId: string;
-  /** The history of the session, at least up to the end of the run. */
-  readonly history: readonly Message[];
-  readonly recorded: { readonly records: readonly TraceRecord[]; readonly totals: readonly HookTotal[] };
-  /** Traces of sub-agents, by the id of their session. */
-  readonly children?: ReadonlyMap<string, RunTrace> | undefined;
+interface Records {
+  readonly records: readonly TraceRecord[];
+  readonly totals: readonly HookTotal[];
 }
 
 export class TraceReader implements RunTrace {
@@ -40,16 +34,16 @@ export class TraceReader implements RunTrace {
   private read: readonly TraceRecord[] | undefined;
   private known: Index | undefined;
   private readonly lists = new Map<number, readonly ListItem[]>();
-  readonly #recorded: TraceSource['recorded'];
+  readonly #recorded: Records;
   readonly #history: readonly Message[];
   readonly #children: ReadonlyMap<string, RunTrace> | undefined;
 
-  constructor(source: TraceSource) {
-    this.runId = source.runId;
-    this.sessionId = source.sessionId;
-    this.#recorded = source.recorded;
-    this.#history = source.history;
-    this.#children = source.children;
+  constructor(run: TracedRun, recorded: Records) {
+    this.runId = run.runId;
+    this.sessionId = run.sessionId;
+    this.#recorded = recorded;
+    this.#history = run.history;
+    this.#children = run.children;
   }
 
   get records(): readonly TraceRecord[] {
@@ -288,25 +282,18 @@ export function readTrace(
 ): RunTrace | undefined {
   if (typeof sessionId !== 'string') throw invalidOption('sessionId', 'text', sessionId);
   if (!Array.isArray(entries)) throw invalidOption('entries', 'the list that store.read() returns', entries);
-  const upgraded = upgradeEntries(sessionId, entries);
+  const upgraded = currentEntries(sessionId, entries);
   const wanted = runId ?? upgraded.findLast(isTrace)?.runId;
   const traced = upgraded.filter((entry): entry is Traced => isTrace(entry) && entry.runId === wanted);
   if (wanted === undefined || traced.length === 0) return undefined;
-  const state = new SessionState(sessionId);
-  for (const entry of upgraded) {
-    applyEntry(state, entry);
-    if (entry.type === 'run_end' && entry.runId === wanted) break;
-  }
-  return new TraceReader({
-    runId: wanted,
-    sessionId,
-    history: state.history.all(),
-    recorded: {
+  const history = historyUpTo(sessionId, upgraded, wanted);
+  return new TraceReader(
+    { runId: wanted, sessionId, history, children },
+    {
       records: traced.flatMap(({ records }) => records),
       totals: summed(traced.flatMap(({ totals = [] }) => totals)),
     },
-    children,
-  });
+  );
 }
 
 type Traced = Entry & EntryBody & { readonly type: 'trace' };
