@@ -2,7 +2,7 @@
 // their members, between texts that are kept here. A test keeps the pages equal to what this makes.
 //   node scripts/options-pages.mjs
 
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { interfaceOf } from './interfaces.mjs';
@@ -31,7 +31,7 @@ const notice =
 /**
  * A text with its tables. A line `@options kernel/agent.ts AgentOptions` is the place of one, with the names of the
  * members after it where not all are wanted; `@shapes kernel/messages.ts A B` is that of one with a row per interface,
- * `@laws testing/middleware-laws` of one with a row per law, by the sentence its file begins with, and
+ * `@laws testing/middleware-laws` of one with a row per law and its statement, and
  * `@kit kit/options.ts` of a chapter with a row per export.
  */
 function filled(/** @type {string} */ text) {
@@ -88,13 +88,16 @@ function kitChapter(/** @type {string} */ file) {
   return [`## ${title}`, '', text, '', '| name | what it is |', '|---|---|', ...rows].join('\n');
 }
 
-function lawsTable(/** @type {string} */ laws) {
-  const [, list = ''] = /const LAWS = \[([^\]]*)\]/.exec(readFileSync(join(laws, 'index.ts'), 'utf8')) ?? [];
-  const rows = [...list.matchAll(/\w+/g)].map(([name]) => {
-    const law = name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    const [, sentence] = /^\/\*\* (.*) \*\/\n/.exec(readFileSync(join(laws, `${law}.ts`), 'utf8')) ?? [];
-    if (sentence === undefined) throw new Error(`The law ${law} does not begin with a sentence.`);
-    return `| \`${law}\` | ${escaped(sentence)} |`;
+/** The laws in the order of the list in `index.ts`, which names what the other files of the folder export. */
+function lawsTable(/** @type {string} */ folderOfLaws) {
+  const text = (/** @type {string} */ file) => readFileSync(join(folderOfLaws, file), 'utf8');
+  const [, list = ''] = /const LAWS = \[([^\]]*)\]/.exec(text('index.ts')) ?? [];
+  const exported = readdirSync(folderOfLaws).flatMap((file) => text(file).split(/^export const /m));
+  const rows = [...list.matchAll(/\w+/g)].flatMap(([name]) => {
+    const source = exported.find((one) => one.startsWith(`${name}:`) || one.startsWith(`${name} `)) ?? '';
+    const laws = [...source.matchAll(/law: '([a-z-]+)',\s+statement:\s+(['"])(.*)\2,/g)];
+    if (laws.length === 0) throw new Error(`No law with a statement is found in ${name}.`);
+    return laws.map(([, law, , statement = '']) => `| \`${law}\` | ${escaped(statement)} |`);
   });
   return ['| law | what holds |', '|---|---|', ...rows].join('\n');
 }

@@ -181,8 +181,8 @@ export const TEST_KIT_TEXT = `
 # The test kit
 
 \`allium/testing\` holds middleware, models and stores to the laws of their port: one test per law, with vitest, node:test or
-any runner of that shape. \`testX\` declares tests; \`checkX\` tries the laws at once and returns a report. A law that does
-not hold is skipped with a reason, or fails.
+any runner of that shape. \`testX\` declares a test per law, named after it; \`checkX\` tries the laws at once and returns a
+report. A law that does not hold fails, unless \`skip\` says why it does not apply.
 
 ## All three
 
@@ -220,6 +220,8 @@ console.log(reports.filter(({ ok }) => !ok));
 
 Takes a model, or a function that makes one.
 
+@laws testing/model-laws
+
 @options testing/test-model.ts CheckModelOptions
 
 where \`text\`, \`toolCall\` and \`thinking\` are:
@@ -227,6 +229,8 @@ where \`text\`, \`toolCall\` and \`thinking\` are:
 @options testing/test-model.ts CapabilityOptions
 
 ## \`testStore(options)\`
+
+@laws testing/store-laws
 
 @options testing/test-store.ts CheckStoreOptions
 `;

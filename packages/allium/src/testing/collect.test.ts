@@ -5,7 +5,7 @@ import { collect } from './collect.js';
 import { chunks, failWith, scriptedModel } from './scripted-model.js';
 
 describe('collect', () => {
-  it('keeps the events, their types, the result and what was shown', async () => {
+  it('returns the events, their types, the result and the text on the screen', async () => {
     const agent = new Agent({ model: scriptedModel([chunks('Good ', 'morning.')]) });
     const { events, types, result, error, shown } = await collect(agent.stream('Hello.'));
     expect(types).toEqual([
@@ -26,7 +26,7 @@ describe('collect', () => {
     expect([...shown]).toEqual([[result?.messages[1]?.id, 'Good morning.']]);
   });
 
-  it('forgets what was reset', async () => {
+  it('drops text that was reset', async () => {
     const model = scriptedModel([failWith(new Error('503'), 'Goo'), 'Hello.']);
     const again = { name: 'again', onError: () => 'retry' as const };
     const { types, shown } = await collect(new Agent({ model, middleware: [again] }).stream('Hello.'));
@@ -34,7 +34,7 @@ describe('collect', () => {
     expect([...shown.values()]).toEqual(['Hello.']);
   });
 
-  it('hands back the error of a run that failed, with its events', async () => {
+  it('returns the error of a failed run with its events', async () => {
     const cause = new Error('503');
     const agent = new Agent({ model: scriptedModel([failWith(cause)]) });
     const { types, result, error } = await collect(agent.stream('Hello.'));
@@ -44,7 +44,7 @@ describe('collect', () => {
     expect(types.at(-1)).toBe('agent_end');
   });
 
-  it('says what to do where it is given the promise of a run', async () => {
+  it('says what to do if it is given the promise of run()', async () => {
     const agent = new Agent({ model: scriptedModel([failWith(new Error('503'))]) });
     await expect(collect(agent.run('Hello.') as never)).rejects.toMatchObject({
       code: 'INVALID_OPTION',
@@ -53,7 +53,7 @@ describe('collect', () => {
     });
   });
 
-  it('throws when the run could not begin', async () => {
+  it('throws if the run could not begin', async () => {
     const agent = new Agent({ model: scriptedModel(['Hi.', 'Hi.']) });
     const session = agent.session('one');
     const first = session.run('Hello.');

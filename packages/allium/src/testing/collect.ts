@@ -10,7 +10,7 @@ export interface Collected {
   readonly result: RunResult | undefined;
   /** What the run failed with. */
   readonly error: RunError | undefined;
-  /** Text of each message as a consumer would have it on the screen at the end, by message id. */
+  /** The text of each message as a screen would show it at the end, by message id. */
   readonly shown: ReadonlyMap<string, string>;
 }
 

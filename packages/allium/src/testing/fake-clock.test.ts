@@ -3,7 +3,7 @@ import { sleep } from '../index.js';
 import { fakeClock } from './fake-clock.js';
 
 describe('fakeClock', () => {
-  it('stands still until it is told to go on', async () => {
+  it('stands still until it is advanced', async () => {
     const clock = fakeClock(1000);
     expect(clock.now()).toBe(1000);
     await clock.advance(0);
@@ -12,7 +12,7 @@ describe('fakeClock', () => {
     expect(clock.now()).toBe(1250);
   });
 
-  it('can be set like a wall clock, which moves no timer and no duration', async () => {
+  it('setNow() changes the time of day, but no timer and no duration', async () => {
     const clock = fakeClock(1000);
     let fired = false;
     clock.setTimer(() => {
@@ -28,7 +28,7 @@ describe('fakeClock', () => {
     expect(() => clock.setNow(Number.NaN)).toThrow('Expected `time` to be a time in milliseconds');
   });
 
-  it('fires timers at their time, in order of time and then of setting', async () => {
+  it('fires timers when they are due, and those of one moment in the order they were set', async () => {
     const clock = fakeClock();
     const fired: string[] = [];
     const at = (name: string) => () => fired.push(`${name} at ${clock.now()}`);
@@ -42,7 +42,7 @@ describe('fakeClock', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('fires timers that are set on the way, where they are due', async () => {
+  it('fires timers that are set while it advances, when they are due', async () => {
     const clock = fakeClock();
     const slept: number[] = [];
     const work = (async () => {
@@ -58,7 +58,7 @@ describe('fakeClock', () => {
     expect(slept).toEqual([10, 30, 60]);
   });
 
-  it('takes what is no positive number for "at once", but does not fire it without being told', async () => {
+  it('takes anything but a positive number as "at once", but fires only when it is advanced', async () => {
     const clock = fakeClock();
     let fired = 0;
     for (const ms of [0, -5, Number.NaN]) clock.setTimer(() => fired++, ms);
@@ -67,7 +67,7 @@ describe('fakeClock', () => {
     expect([fired, clock.pending]).toEqual([3, 0]);
   });
 
-  it('does not fire what was cancelled, also when one timer cancels another', async () => {
+  it('does not fire a cancelled timer, even if another timer cancelled it', async () => {
     const clock = fakeClock();
     const fired: string[] = [];
     const cancel = clock.setTimer(() => fired.push('b'), 20);
@@ -82,7 +82,7 @@ describe('fakeClock', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('goes on to the next timer, and says when there is none', async () => {
+  it('advanceToNext() fires the next timer, and returns false if there is none', async () => {
     const clock = fakeClock();
     clock.setTimer(() => {}, 86_400_000);
     clock.setTimer(() => {}, Number.POSITIVE_INFINITY);
@@ -99,12 +99,12 @@ describe('fakeClock', () => {
     expect(clock.now()).toBe(150);
   });
 
-  it('starts at a time, and takes functions', () => {
+  it('refuses a start that is not a time, and a timer that is not a function', () => {
     expect(() => fakeClock(Number.NaN)).toThrow('Expected `start` to be a time in milliseconds, got NaN.');
     expect(() => fakeClock().setTimer('x' as never, 1)).toThrow('Expected `fn` to be a function, got "x".');
   });
 
-  it('lets promises settle before and after', async () => {
+  it('lets promises settle before and after it fires a timer', async () => {
     const clock = fakeClock();
     const order: string[] = [];
     void Promise.resolve()

@@ -3,7 +3,7 @@
 import type { Clock } from '../index.js';
 import { invalidOption } from '../kit/index.js';
 export interface FakeClock extends Clock {
-  /** Moves time on and fires what is due, in order, letting promises settle in between. */
+  /** Moves time on and fires the timers that are due, in order. Promises settle in between. */
   advance(ms: number): Promise<void>;
   /** Moves time on to the next timer and fires it; false if there is none. */
   advanceToNext(): Promise<boolean>;
@@ -20,7 +20,7 @@ interface Timer {
 }
 
 /**
- * Hand it to whatever takes a `clock`; no test has to wait for time.
+ * Give it to anything that takes a `clock`, and no test has to wait for real time.
  *
  * @example
  * const clock = fakeClock();
@@ -48,7 +48,7 @@ export function fakeClock(start = 0): FakeClock {
     monotonic: () => elapsed,
     setTimer(fn, ms) {
       if (typeof fn !== 'function') throw invalidOption('fn', 'a function', fn);
-      // Like setTimeout, which treats anything but a number as "at once".
+      // Like setTimeout, which takes anything but a positive number as "at once".
       const timer = { at: elapsed + (ms > 0 ? ms : 0), order: order++, fn };
       timers.add(timer);
       return () => void timers.delete(timer);
@@ -84,7 +84,7 @@ function first(timers: Iterable<Timer>, end: number): Timer | undefined {
   return found;
 }
 
-/** Lets everything that is ready run. */
+/** Lets everything run that is ready to. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }

@@ -2,11 +2,14 @@
 
 import { AlliumError } from '../index.js';
 import { closestName, describeValue, invalidOption, messageOf } from '../kit/index.js';
+
 export interface Law<Name extends string, Context> {
   readonly law: Name;
+  /** What holds, in one or two sentences: for the reference page and for the test that fails. */
+  readonly statement: string;
   /** Says what is missing to check it, if anything: "It needs `failing`." */
   readonly needs?: (context: Context) => string | undefined;
-  /** Throws if the law doesn't hold. Checks one promise only, so that a breach has the right name. */
+  /** Throws if the law doesn't hold. Checks one promise, so that the failure has the right name. */
   readonly check: (context: Context) => Promise<void>;
 }
 
@@ -31,7 +34,7 @@ export interface RunnerOptions {
   readonly describe?: (name: string, fn: () => void) => unknown;
 }
 
-/** Checks every law and reports by name. Laws that lack something they need are reported as skipped. */
+/** Checks every law and reports by name. A law that lacks something it needs is reported as skipped. */
 export async function checkLaws<Name extends string, Context>(
   laws: readonly Law<Name, Context>[],
   context: Context,
@@ -55,7 +58,7 @@ export async function checkLaws<Name extends string, Context>(
   return reports;
 }
 
-/** Declares one test per law. Laws that can't be checked have to be declared in `skip`. */
+/** Declares one test per law. A law that can't be checked has to be in `skip`. */
 export function declareLaws<Name extends string, Context>(
   laws: readonly Law<Name, Context>[],
   context: Context,
@@ -64,17 +67,21 @@ export function declareLaws<Name extends string, Context>(
 ): void {
   checkSkips(laws, skip);
   describe(name, () => {
-    for (const { law, needs, check } of laws) {
+    for (const { law, statement, needs, check } of laws) {
       // Skipped laws are left out instead of being marked, so that a gate that fails on skipped tests stays usable.
       if (skip[law] !== undefined) continue;
       it(law, async () => {
         const missing = needs?.(context);
         if (missing !== undefined) {
           throw new Error(
-            `The law "${law}" cannot be tried. ${missing} Give it, or declare why it does not apply: skip: { '${law}': 'reason' }.`,
+            `The law "${law}" cannot be tried. ${missing} Give it, or declare why the law does not apply: skip: { '${law}': 'reason' }.`,
           );
         }
-        await check(context);
+        try {
+          await check(context);
+        } catch (error) {
+          throw new Error(`${messageOf(error)} The law says: ${statement}`, { cause: error });
+        }
       });
     }
   });

@@ -1,12 +1,27 @@
 /** Compares JSON values and says where they differ. */
 
+interface Wording {
+  /** What the expected value was taken from: "without the middleware". */
+  readonly as?: string;
+  /** What to do, as a sentence. */
+  readonly advice?: string;
+}
+
 /** Throws unless both are the same JSON. A property that is undefined counts as absent, as it does in JSON. */
-export function expectSame(actual: unknown, expected: unknown, what: string, advice = ''): void {
+export function expectSame(
+  actual: unknown,
+  expected: unknown,
+  what: string,
+  { as, advice }: Wording = {},
+): void {
   const at = difference(actual, expected, []);
   if (at === undefined) return;
   const [was, wanted] = [brief(valueAt(actual, at)), brief(valueAt(expected, at))];
   const where = at.length === 0 ? '' : ` (at ${at.join('.')})`;
-  throw new Error(`Expected ${what} to be ${wanted}, got ${was}${where}.${advice && ` ${advice}`}`);
+  const like = as === undefined ? '' : `, as ${as}`;
+  throw new Error(
+    `Expected ${what} to be ${wanted}${like}, got ${was}${where}.${advice ? ` ${advice}` : ''}`,
+  );
 }
 
 /** The path to the first difference; undefined when there is none. */

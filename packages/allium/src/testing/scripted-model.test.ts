@@ -47,7 +47,7 @@ describe('a step of a script', () => {
     expect((await parts(model))[1]).toEqual({ type: 'finish', reason: 'tool-calls', usage });
   });
 
-  it('made by toolCalls() has ids by the order of the calls, arguments as JSON or as they are, and text before', async () => {
+  it('made by toolCalls() numbers its calls, takes arguments as values or as raw text, and can have text before a call', async () => {
     const step = toolCalls(
       { name: 'a', args: { x: 1 } },
       { name: 'b', args: '{"broken', text: 'Hm.' },
@@ -62,7 +62,7 @@ describe('a step of a script', () => {
     ]);
   });
 
-  it('made by chunks() gets a finish part of the right kind unless it has one', async () => {
+  it('made by chunks() gets the right finish part if it has none', async () => {
     const call = { type: 'tool-call', id: 'a', name: 'add', arguments: '{}' } as const;
     const cut = { type: 'finish', reason: 'length' } as const;
     const model = scriptedModel([
@@ -79,7 +79,7 @@ describe('a step of a script', () => {
     expect((await parts(model)).at(-1)).toEqual({ type: 'finish', reason: 'length', usage });
   });
 
-  it('made by failWith() throws the very object, whatever it is, after its pieces', async () => {
+  it('made by failWith() streams its pieces and then throws the given object itself', async () => {
     for (const error of [new Error('503'), { status: 503 }, 'text', undefined]) {
       const read: ModelPart[] = [];
       const reading = (async () => {
@@ -99,18 +99,18 @@ describe('a step of a script', () => {
     }
   });
 
-  it('states its own usage, or that of the model', async () => {
+  it('has its own usage, or the usage of the model', async () => {
     const model = scriptedModel([text('a', { inputTokens: 1 }), 'b'], { usage: { outputTokens: 7 } });
     expect((await parts(model)).at(-1)).toMatchObject({ usage: { inputTokens: 1, outputTokens: 0 } });
     expect((await parts(model)).at(-1)).toMatchObject({ usage: { inputTokens: 0, outputTokens: 7 } });
   });
 
-  it('states a part of its usage where a part of the stream says so', async () => {
+  it('may leave out some counts in a finish part', async () => {
     const end = { type: 'finish', reason: 'stop', usage: { inputTokens: 1 } } as const;
     expect((await parts(scriptedModel([chunks('a', end)]))).at(-1)).toEqual(end);
   });
 
-  it('is refused when it is none of these', () => {
+  it('is refused if it is anything else', () => {
     expect(() => scriptedModel(['fine', 42 as never])).toThrow(
       'Expected `script[1]` to be text, a list of content',
     );
@@ -124,7 +124,7 @@ describe('a step of a script', () => {
 });
 
 describe('hang()', () => {
-  it('streams its pieces and ends with the reason of the abort, during the wait or before it', async () => {
+  it('streams its pieces and ends with the reason of the abort, whether that comes before the wait or during it', async () => {
     for (const early of [false, true]) {
       const model = scriptedModel([hang('Good ')]);
       const controller = new AbortController();
@@ -139,7 +139,7 @@ describe('hang()', () => {
     }
   });
 
-  it('lets a run that is aborted end', async () => {
+  it('lets an aborted run end', async () => {
     const model = scriptedModel([hang('Good ')]);
     const controller = new AbortController();
     const run = new Agent({ model }).run('Hello.', { signal: controller.signal });
@@ -151,7 +151,7 @@ describe('hang()', () => {
 });
 
 describe('scriptedModel', () => {
-  it('stops between two parts, and in a pause, when it is aborted', async () => {
+  it('stops between two parts or in a pause when it is aborted', async () => {
     for (const step of [chunks('Good ', 'morning.'), chunks('Good ', 'tick', 'morning.')]) {
       const controller = new AbortController();
       const read: ModelPart[] = [];
@@ -166,7 +166,7 @@ describe('scriptedModel', () => {
     }
   });
 
-  it('fails loudly when it is asked more often than it has steps, and says what to do', async () => {
+  it('fails when it is called after its last step, and says what to do', async () => {
     const model = scriptedModel(['Only.']);
     await parts(model);
     await expect(parts(model)).rejects.toMatchObject({
@@ -179,7 +179,7 @@ describe('scriptedModel', () => {
     });
   });
 
-  it('counts the steps that are left, and starts again with `repeat`', async () => {
+  it('counts the remaining steps, and starts again with `repeat`', async () => {
     const model = scriptedModel(['a', 'b']);
     expect(model.remaining).toBe(2);
     await parts(model);
@@ -189,13 +189,13 @@ describe('scriptedModel', () => {
     expect(again.remaining).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it('serves calls at once, each with a step of its own', async () => {
+  it('serves several calls at once, each with its own step', async () => {
     const model = scriptedModel([chunks('a', 'tick', 'a'), chunks('b', 'tick', 'b')]);
     const [one, two] = await Promise.all([parts(model), parts(model)]);
     expect([one[0], one[1], two[0], two[1]]).toEqual([said('a'), said('a'), said('b'), said('b')]);
   });
 
-  it('records requests as they were when it was called, whatever becomes of the context and its lists', async () => {
+  it('records each request as it was at the call, even if the context changes later', async () => {
     const model = scriptedModel(['First.', 'Second.']);
     const list = [userMessage('kept')];
     const agent = new Agent({
@@ -217,7 +217,7 @@ describe('scriptedModel', () => {
     expect(model.requests[0]?.systemPrompt).toBe('');
   });
 
-  it('says what a function of the script answered where that is no answer', async () => {
+  it('says what a function of the script returned if that is not an answer', async () => {
     const failure = (step: unknown) =>
       parts(scriptedModel([step as Script])).catch((error: unknown) => error);
     expect(await failure(() => undefined)).toMatchObject({
@@ -237,7 +237,7 @@ describe('scriptedModel', () => {
     });
   });
 
-  it('says which part or argument of a script is none', () => {
+  it('says which part or argument of a script is wrong', () => {
     expect(() => scriptedModel(['Hi.', { parts: ['tick', undefined as never] }])).toThrow(
       'Expected part 2 of script[1] to be an object with a type, got undefined.',
     );
@@ -250,7 +250,7 @@ describe('scriptedModel', () => {
     expect(() => toolCalls({ name: 'add', arguments: {} } as never)).toThrow('Unknown option `arguments`');
   });
 
-  it('says what it does not know of a step, of usage or of itself', () => {
+  it('refuses unknown fields of a step, of usage and of its options', () => {
     expect(() => scriptedModel([{ parts: [], hang: true } as never])).toThrow(
       'Unknown option `hang` of script[0]. Did you mean `hangs`?',
     );

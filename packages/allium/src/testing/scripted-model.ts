@@ -23,9 +23,9 @@ export interface ScriptStep {
   readonly hangs?: boolean;
 }
 
-/** What a step may be written as. */
+/** The ways to write a step. */
 export type Answer = ScriptStep | string | readonly AssistantContent[];
-/** An answer, or what makes one of the request and the number of the call, from 1. */
+/** An answer, or a function that makes one from the request and the number of the call, from 1. */
 export type Script = Answer | ((request: ModelRequest, call: number) => Answer);
 
 export interface ScriptedModel extends Model {
@@ -55,7 +55,7 @@ export function text(content: string, usage?: Partial<Usage>): ScriptStep {
   return { parts: [{ type: 'text', text: content }, finish('stop', usage && stated(usage))] };
 }
 
-/** A script means what it says: without this a model would seem to keep part of its usage to itself. */
+/** Counts that the script leaves out are 0. Otherwise the kernel would estimate them. */
 function stated(usage: Partial<Usage>): Partial<Usage> {
   checkKeys('usage', usage, ['inputTokens', 'outputTokens', 'cacheRead', 'cacheWrite', 'totalTokens']);
   return { inputTokens: 0, outputTokens: 0, ...usage };
@@ -96,7 +96,7 @@ function jsonOf(args: unknown, name: string): string {
   try {
     json = JSON.stringify(args);
   } catch {
-    // Said below.
+    // The error is thrown below.
   }
   if (json === undefined) throw invalidOption(`args of ${name}`, 'JSON, or text that is sent as it is', args);
   return json;
@@ -136,8 +136,8 @@ function finish(reason: FinishReason, usage?: Partial<Usage>): ModelPart {
 }
 
 /**
- * A model that gives the steps of its script one after the other and records what it was asked. Asked more often
- * than it has steps, it fails with SCRIPT_EXHAUSTED.
+ * A model that answers with the steps of its script, one after the other, and records its requests. A call after the
+ * last step fails with SCRIPT_EXHAUSTED.
  *
  * @example
  * const model = scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')]);
@@ -147,7 +147,7 @@ export function scriptedModel(script: readonly Script[], options: ScriptedModelO
   const { provider = 'test', id = 'scripted', price, usage = DEFAULT_USAGE, repeat = false } = options;
   if (typeof repeat !== 'boolean') throw invalidOption('repeat', 'true or false', repeat);
   if (!Array.isArray(script)) throw invalidOption('script', 'a list of steps', script);
-  // Spread, for a hole in the list is no step either.
+  // Spread, so that holes in the list are checked too.
   [...script].forEach(checkStep);
   const unstated = stated(usage);
   const requests: ModelRequest[] = [];
@@ -212,7 +212,7 @@ export function toStep(given: Answer): ScriptStep {
   return { parts: [...(content as readonly ModelPart[]), finish(stopReason)] };
 }
 
-/** The request as it is now: its lists are made when they are read, from contexts that go on changing. */
+/** The request as it is now: its lists are made when they are read, and the context behind them goes on changing. */
 export function snapshot({ messages, systemPrompt, tools, settings }: ModelRequest): ModelRequest {
   const list = Object.isFrozen(messages) ? messages : Object.freeze([...messages]);
   return Object.freeze({ messages: list, systemPrompt, tools, settings });
@@ -227,7 +227,7 @@ function checkStep(step: Script, index: number): void {
   checkParts(step, `script[${index}]`);
 }
 
-/** What a function of the script answers. */
+/** Calls a function of the script and checks its answer. */
 function answerOf(
   step: Extract<Script, (...args: never[]) => unknown>,
   asked: ModelRequest,
@@ -257,7 +257,7 @@ export function isAnswer(value: unknown): value is Answer {
 }
 
 function checkParts(answer: Answer, where: string): void {
-  // A misspelt `hangs` or `error` would be a stream that is cut off.
+  // With a misspelt `hangs` or `error` the stream would just be cut off.
   if (typeof answer === 'object' && 'parts' in answer) checkKeys(where, answer, ['parts', 'error', 'hangs']);
   const parts: readonly unknown[] =
     typeof answer === 'string' ? [] : 'parts' in answer ? answer.parts : answer;

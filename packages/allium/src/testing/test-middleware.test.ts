@@ -51,19 +51,19 @@ const BROKEN: Record<
 > = {
   neutrality: [
     [talkative, "declare changes: ['system-prompt']"],
-    [salesman, 'Expected `tools` as without it to be "kit_add of the test kit."'],
+    [salesman, 'Expected `tools` to be "kit_add of the test kit.", as without it,'],
     [tightLipped, "declare changes: ['tools']"],
-    [oldFashioned, 'Expected `events` as without it to be "agent_end", got "turn_start"'],
-    [superficial, 'to be {"rows":[1,2]}, got undefined'],
+    [oldFashioned, 'Expected `events` to be "agent_end", as without it, got "turn_start"'],
+    [superficial, 'to be {"rows":[1,2]}, as without it, got undefined'],
     [wordsOnly, 'to be {"type":"image"'],
-    [rosy, 'to be true, got false'],
+    [rosy, 'to be true, as without it, got false'],
     [blind, "declare changes: ['request-messages']"],
-    [anonymous, 'to be {"from":"kit","nested":{"list":[1,2]}}, got undefined'],
+    [anonymous, 'to be {"from":"kit","nested":{"list":[1,2]}}, as without it, got undefined'],
     [narrow, 'In "everything that messages and results can hold (stream)": Expected `events`'],
     [tepid, "declare changes: ['settings']"],
     [
       singleFile,
-      'In "two tool calls that wait for each other (stream)": Expected `messages` as without it to be "together", got "alone"',
+      'In "two tool calls that wait for each other (stream)": Expected `messages` to be "together", as without it, got "alone"',
     ],
   ],
   'chunk-invariance': [
@@ -76,28 +76,30 @@ const BROKEN: Record<
     [deafBackOff, 'In "aborted after a model call that failed": Expected no timer'],
     [eavesdropping, 'In "eight turns": Expected every call to remove its listener from ctx.signal, but 8'],
   ],
-  'unhandled-rejections': [[lateRace, 'rejected unhandled. The first: The bench aborts.']],
+  'unhandled-rejections': [
+    [lateRace, 'Expected no promise to reject unhandled, but 1 did. The first: The bench aborts.'],
+  ],
   'second-next': [
     [oncePerTurn, 'with next() called twice in a row around it": Expected the conversation'],
-    [piling, 'Expected the requests to the model as when it is called once'],
+    [piling, 'as when it is called once'],
   ],
   'no-mutation': [
     [scribbling, 'but beforeModel tried (Cannot add property lastTurn, object is not extensible)'],
-    [scribblingInSecret, 'Expected the input, metadata, settings and model of a run as they were before it'],
-    [pilfering, 'Expected the list of tools that a layer outside assigned as it was to be "'],
+    [scribblingInSecret, 'Expected the input, metadata, settings and model to be'],
+    [pilfering, 'Expected the list of tools that an outer layer assigned to be "'],
     [annotating, "but wrapTool tried (Cannot assign to read only property 'message'"],
     [counting, 'but wrapModel tried (Cannot add property attempts, object is not extensible)'],
     [scribblingOnParts, "but a stream transform tried (Cannot assign to read only property 'text'"],
   ],
   'no-shared-state': [
-    [forgetful, 'as when it is alone'],
-    [shortSighted, '"1 + 2" and then "2 + 1"": Expected `events` of the second run as when it is alone'],
+    [forgetful, 'as when it runs alone'],
+    [shortSighted, '"1 + 2" and then "2 + 1"": Expected `events` of the second run to be'],
     [weary, 'In "20 runs of one session": Expected the end of the last run', { changes: ['state'] }],
-    [impatient, 'In "20 runs, one after the other": Expected `events` of the last run as when it is alone'],
+    [impatient, 'In "20 runs, one after the other": Expected `events` of the last run to be'],
   ],
   'error-identity': [
     [friendly, 'Expected Error "Broken." itself, or an error with it as its cause'],
-    [soothing, 'In "an error of a tool": Expected Error "Broken." to come out, but nothing did'],
+    [soothing, 'In "an error of a tool": Expected Error "Broken." to come out, but it was swallowed.'],
     [
       diplomatic,
       'In "an error of the model": Expected Error "Broken." itself, or an error with it as its cause, got RunError "The run failed',
@@ -106,7 +108,7 @@ const BROKEN: Record<
   'control-signals': [
     [unstoppable, 'wrapModel swallowed the abort signal that came through it.'],
     [stubborn, 'wrapTool called next() again after the stop signal that came through it.'],
-    [offended, 'A control signal is no failure: do not count it.'],
+    [offended, 'Do not count control signals as failures.'],
   ],
   'calls-answered': [
     [
@@ -120,7 +122,7 @@ const BROKEN: Record<
 describe('the suite names the law that a broken middleware breaks', () => {
   for (const [law, cases] of Object.entries(BROKEN)) {
     for (const [factory, says, options] of cases) {
-      it(`${law}: ${factory({ clock: { now: () => 0, setTimer: () => () => {} } }).name}`, async () => {
+      it(`${law} is broken by ${factory({ clock: { now: () => 0, setTimer: () => () => {} } }).name}`, async () => {
         const failed = (await checkMiddleware(factory, options)).filter(({ ok }) => !ok);
         expect(
           failed.map((report) => report.law),
@@ -141,7 +143,7 @@ describe('checkMiddleware', () => {
     );
   });
 
-  it('says with which error a run fails that fails only with the middleware', async () => {
+  it('reports the error of a run that fails only with the middleware', async () => {
     const broken = () => ({
       name: 'broken',
       beforeModel() {
@@ -173,7 +175,7 @@ describe('checkMiddleware', () => {
     );
   });
 
-  it('hands out the clock that waits are driven by', async () => {
+  it('gives the factory the clock that it moves on', async () => {
     const waited: number[] = [];
     await checkMiddleware(
       ({ clock }) => ({
@@ -189,7 +191,7 @@ describe('checkMiddleware', () => {
     expect(new Set(waited)).toEqual(new Set([3_600_000]));
   });
 
-  it('tries the scenarios and tools of the author, and its own, with a fresh instance nearly every time', async () => {
+  it("tries the author's scenarios and its own, with a new instance for nearly every run", async () => {
     const asked = new Set<string>();
     let made = 0;
     const ping = tool({ name: 'ping', description: 'Pings.', input: z.object({}), execute: () => 'pong' });
@@ -217,18 +219,18 @@ describe('checkMiddleware', () => {
     expect(made).toBeGreaterThan(100);
   });
 
-  it('keeps to the seed: the same one finds the same', async () => {
+  it('finds the same with the same seed', async () => {
     const reports = async (seed: number) => checkMiddleware(() => piecewise(), { scenarios: [tale], seed });
     expect(await reports(3)).toEqual(await reports(3));
   });
 
-  it('does not try what is declared as skipped', async () => {
+  it('does not try a law that is skipped', async () => {
     const reports = await checkMiddleware(talkative, { skip: { neutrality: 'It is talkative.' } });
     expect(reports[0]).toEqual({ law: 'neutrality', ok: true, skipped: 'It is talkative.' });
     expect(reports.filter(({ ok }) => !ok)).toEqual([]);
   });
 
-  it('refuses what it does not understand', async () => {
+  it('refuses wrong options and says what it expects', async () => {
     await expect(checkMiddleware({} as never)).rejects.toThrow(
       'Expected `factory` to be a function that makes a middleware',
     );
@@ -281,17 +283,19 @@ describe('testMiddleware', () => {
     return tests;
   }
 
-  it('declares one test per law, but for those that are declared as skipped', () => {
+  it('declares one test per law, except those that are skipped', () => {
     expect([...declared().keys()]).toEqual(MIDDLEWARE_LAWS.map(({ law }) => law));
     expect(declared({ skip: { neutrality: 'It is talkative.' } }).has('neutrality')).toBe(false);
   });
 
-  it('fails the test of a law that does not hold, and passes the others', async () => {
-    await expect(declared().get('neutrality')!()).rejects.toThrow("declare changes: ['system-prompt']");
+  it('fails the test of a law that does not hold, says what the law is, and passes the others', async () => {
+    await expect(declared().get('neutrality')!()).rejects.toThrow(
+      /declare changes: \['system-prompt'\].* The law says: With nothing to do, the middleware changes nothing/,
+    );
     await expect(declared().get('error-identity')!()).resolves.toBeUndefined();
   });
 
-  it('asks for the functions of the test runner where there are no global ones', () => {
+  it('asks for `it` and `describe` if there are no global ones', () => {
     expect(() => testMiddleware(talkative, { describe })).toThrow(
       'Expected `it` to be the `it` of your test runner',
     );

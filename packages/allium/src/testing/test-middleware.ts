@@ -16,19 +16,19 @@ export type { Facet } from './middleware-laws/observation.js';
 export type { Scenario } from './middleware-laws/scenarios.js';
 
 export interface CheckMiddlewareOptions {
-  /** Makes the middleware with nothing to do, if the factory gives it something. @default the factory */
+  /** Makes the middleware without anything to do, if the factory gives it something to do. @default the factory */
   readonly neutral?: MiddlewareFactory;
-  /** Makes other middleware for every run: what its `order` requires. They stand around it, or where `order` says. @default none */
+  /** Makes the other middleware that its `order` requires, for every run. They stand around it, or where `order` says. @default none */
   readonly companions?: (env: { readonly clock: Clock }) => readonly Middleware[];
-  /** What it adds or changes although it has nothing to do. @default nothing */
+  /** What it changes even if it has nothing to do. @default nothing */
   readonly changes?: readonly Facet[];
-  /** Whose errors it turns into something else on purpose. @default none */
+  /** The errors that it handles or replaces on purpose. @default none */
   readonly handles?: readonly ('model-errors' | 'tool-errors')[];
-  /** Conversations that give it something to do. Every law but neutrality is tried in them as well. */
+  /** Conversations that give it something to do. Every law except neutrality is tried in them too. */
   readonly scenarios?: readonly Scenario[];
   /** Laws that do not hold, each with the reason. */
   readonly skip?: Skips<MiddlewareLaw>;
-  /** Decides the random chunkings. @default 1 */
+  /** Seed of the random chunkings. @default 1 */
   readonly seed?: number;
   /** A run that takes longer (milliseconds of real time) has failed. @default 5000 */
   readonly timeoutMs?: number;
@@ -41,8 +41,8 @@ const OPTIONS = ['neutral', 'companions', 'changes', 'handles', 'scenarios', 'sk
 /**
  * Declares one test per law with vitest, node:test or any runner of that shape.
  *
- * The factory is called anew for almost every run. It is handed a clock that stands still: whoever waits or looks at
- * the time does it with that one, or the law about timers sees nothing. Real work, such as writing a file, is waited for.
+ * The factory is called for almost every run, with a clock that stands still. A middleware that waits or reads the time
+ * must use that clock, or the law about timers sees nothing. The kit does wait for real work, such as writing a file.
  *
  * @example
  * ```ts

@@ -27,7 +27,7 @@ import { type CheckModelOptions, checkModel, testModel } from './test-model.js';
 const thinking = { request: { settings: { provider: { test: { thinking: true } } } } };
 const failing = { model: () => scriptedModel([failWith(new Error('503'))]) };
 
-const AGAIN = 'Expected ? of a request that is sent again to be no more than the first time';
+const AGAIN = 'Expected ? to be the same or less when a request is sent again';
 
 /** Per law: models that break it and nothing else, and a part of what is said about each. */
 const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckModelOptions?])[]> = {
@@ -40,24 +40,28 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
   ],
   finish: [
     [endlessModel, 'Expected the stream to end with a `finish` part, got {"type":"text","text":"morning."}.'],
-    [afterthoughtModel, 'Expected the places of `finish` among the parts'],
+    [afterthoughtModel, 'Expected one `finish` part, the last of 4, got it as part 3.'],
   ],
   usage: [
     [innumerateModel, 'and only numbers ≥ 0, got {"inputTokens":null,"outputTokens":-1}.'],
     [shortModel, 'Expected totalTokens to be at least inputTokens + outputTokens'],
     [freeModel, 'Expected outputTokens of an answer with text to be more than 0'],
-    [summingModel, `${AGAIN.replace('?', 'inputTokens')} (10), got 20.`],
-    [summingModel, `${AGAIN.replace('?', 'inputTokens')} (10), got 20.`, { deterministic: false }],
-    [outputSummingModel, `${AGAIN.replace('?', 'outputTokens')} (5), got 10.`],
+    [summingModel, `${AGAIN.replace('?', 'inputTokens')} (10 the first time), got 20.`],
+    [
+      summingModel,
+      `${AGAIN.replace('?', 'inputTokens')} (10 the first time), got 20.`,
+      { deterministic: false },
+    ],
+    [outputSummingModel, `${AGAIN.replace('?', 'outputTokens')} (5 the first time), got 10.`],
   ],
   abort: [
-    [deafModel, 'Expected a stream that was aborted before its first part to break off'],
+    [deafModel, 'Expected a stream that was aborted before its first part to stop'],
     [
       frozenModel,
       'A stream that was aborted before its first part did not end within 5 ms.',
       { abortWithinMs: 5 },
     ],
-    [absorbedModel, 'Expected a stream that was aborted before its last piece to break off'],
+    [absorbedModel, 'Expected a stream that was aborted before its last piece to stop'],
   ],
   'errors-reject': [
     [
@@ -66,11 +70,11 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
       { failing: { model: apologeticModel } },
     ],
   ],
-  'concurrent-calls': [[singleMindedModel, 'of 3 calls at once as when it is called alone']],
+  'concurrent-calls': [[singleMindedModel, 'as when it is called alone']],
   'request-unchanged': [
     [
       presumptuousModel,
-      'Expected the request after the call as it was before to be undefined, got 1024 (at settings.maxOutputTokens).',
+      'Expected the request after the call to be undefined, as before it, got 1024 (at settings.maxOutputTokens).',
     ],
     [
       tidyingModel,
@@ -80,7 +84,7 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
   text: [[speechlessModel, 'Expected an answer with text']],
   'tool-call': [
     [hesitantModel, 'Expected an answer that calls a tool'],
-    [inventiveModel, 'Expected calls of get_weather only, got one of "get_wether".'],
+    [inventiveModel, 'Expected calls only to get_weather, got one to "get_wether".'],
   ],
   'tool-arguments': [
     [sloppyModel, 'Expected the arguments of "get_weather" to be JSON text'],
@@ -93,7 +97,7 @@ const BROKEN: Record<ModelLaw, readonly (readonly [() => Model, string, CheckMod
 describe('the suite names the law that a broken model breaks', () => {
   for (const [law, cases] of Object.entries(BROKEN)) {
     for (const [open, says, options] of cases) {
-      it(`${law}: ${open.name || 'of another model'}`, async () => {
+      it(`${law} is broken by ${open.name || 'a failing model'}`, async () => {
         const failed = (await checkModel(open, { thinking, failing, ...options })).filter(({ ok }) => !ok);
         expect(
           failed.map((report) => report.law),
@@ -122,7 +126,7 @@ describe('checkModel', () => {
     }
   });
 
-  it('lets a stream that has said everything finish, though it was aborted', async () => {
+  it('lets an aborted stream finish if only its `finish` part was left', async () => {
     const model = broken({
       async *stream(request, { signal }) {
         for (const part of soundParts(request)) {
@@ -135,7 +139,7 @@ describe('checkModel', () => {
     expect(reports.filter(({ ok }) => !ok)).toEqual([]);
   });
 
-  it('reads synchronous streams, too', async () => {
+  it('reads synchronous streams too', async () => {
     const model = broken({
       *stream(_, { signal }) {
         for (const part of text('Good morning.').parts) {
@@ -149,14 +153,14 @@ describe('checkModel', () => {
     expect(failed.map(({ law }) => law)).toEqual(['tool-call']);
   });
 
-  it('says what was made where that is no model', async () => {
+  it('says what the factory made if it is not a model', async () => {
     const reports = await checkModel(() => undefined as never);
     expect(new Set(reports.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
       new Set(['Expected `model()` to be a model with provider, id and stream(), got undefined.']),
     );
   });
 
-  it('says what it could not try', async () => {
+  it('reports the laws that it could not try as skipped', async () => {
     const skipped = (await checkModel(broken())).filter((report) => report.skipped);
     expect(skipped).toEqual([
       { law: 'errors-reject', ok: true, skipped: 'It needs `failing`.' },
@@ -164,7 +168,7 @@ describe('checkModel', () => {
     ]);
   });
 
-  it('asks the author about the answers', async () => {
+  it("lets the author's `expect` judge an answer", async () => {
     const expectLoud = (loud: string) => {
       if (loud !== loud.toUpperCase()) throw new Error('Louder, please.');
     };
@@ -199,7 +203,7 @@ describe('checkModel', () => {
     expect(failed.find(({ law }) => law === 'finish')?.error).toBe('The answer did not end within 2 ms.');
   });
 
-  it('refuses what is no model and options it does not know', async () => {
+  it('refuses anything but a model, and unknown options', async () => {
     await expect(checkModel({} as Model)).rejects.toThrow(
       'Expected `model` to be a model, or a function that makes one, got {}.',
     );
@@ -224,18 +228,18 @@ describe('testModel', () => {
     return tests;
   }
 
-  it('declares one test per law, but for those that are declared as skipped', () => {
+  it('declares one test per law, except those that are skipped', () => {
     expect([...declared().keys()]).toEqual(MODEL_LAWS.map(({ law }) => law));
     expect(declared({ skip: { thinking: 'It does not think.' } }).has('thinking')).toBe(false);
   });
 
-  it('fails where something is missing and that is not declared', async () => {
+  it('fails a law that lacks something it needs and is not skipped', async () => {
     await expect(declared().get('thinking')!()).rejects.toThrow(
       'The law "thinking" cannot be tried. It needs `thinking`. Give it, or declare why',
     );
   });
 
-  it('asks for the functions of the test runner where there are no global ones', () => {
+  it('asks for `it` and `describe` if there are no global ones', () => {
     expect(() => testModel(broken, { describe })).toThrow('Expected `it` to be the `it` of your test runner');
   });
 });

@@ -8,7 +8,7 @@ import { MODEL_LAWS, type ModelLaw } from './model-laws/index.js';
 
 export type { ModelLaw } from './model-laws/index.js';
 
-/** A request; what is left out has a default. */
+/** A request. Fields that are left out have a default. */
 export type RequestOptions = Partial<Omit<ModelRequest, 'messages'>> & {
   readonly messages?: string | readonly Message[];
 };
@@ -17,20 +17,20 @@ export type RequestOptions = Partial<Omit<ModelRequest, 'messages'>> & {
 export interface CapabilityOptions {
   /** What the model is asked, instead of the kit's own request. */
   readonly request?: RequestOptions;
-  /** Looks at the answer, and throws when it is not what it should be. */
+  /** Checks the answer: throws if it is wrong. */
   readonly expect?: (response: ModelResponse) => void;
 }
 
 export interface CheckModelOptions {
-  /** A request that is answered with text. It should be long enough to be aborted on its way. @default a greeting */
+  /** A request that is answered with text, long enough to be aborted on its way. @default a greeting */
   readonly text?: CapabilityOptions;
-  /** A request that is answered with a tool call, or better several. @default the weather of two cities */
+  /** A request that is answered with a tool call, better with several. @default the weather in two cities */
   readonly toolCall?: CapabilityOptions;
-  /** A request that is answered with thinking. The law about it needs one. */
+  /** A request that is answered with thinking. The law `thinking` needs it. */
   readonly thinking?: CapabilityOptions;
-  /** A call that has to fail: of another model (a wrong key, a server that is down), or with another request. */
+  /** A call that has to fail, because of its model (a wrong key, a server that is down) or its request. */
   readonly failing?: { readonly model?: Model | (() => Model); readonly request?: RequestOptions };
-  /** The same request gets the same answer: true for recorded or scripted ones, false for a live model. @default true */
+  /** Does the same request get the same answer? False for a live model. @default true */
   readonly deterministic?: boolean;
   /** Laws that do not hold, each with the reason. */
   readonly skip?: Skips<ModelLaw>;
@@ -60,7 +60,7 @@ const WEATHER: ToolSpec = {
 };
 
 /**
- * Declares one test per law with vitest, node:test or any runner of that shape. Takes a model, or what makes one.
+ * Declares one test per law with vitest, node:test or any runner of that shape. Takes a model, or a function that makes one.
  *
  * @example
  * ```ts
@@ -80,7 +80,7 @@ export function testModel(model: Model | (() => Model), options: TestModelOption
   declareLaws(MODEL_LAWS, contextOf(model, rest), rest.skip, { name, it, describe });
 }
 
-/** Tries every law and reports by name. Laws that lack what they need are reported as skipped. */
+/** Tries every law and reports by name. A law that lacks something it needs is reported as skipped. */
 export async function checkModel(
   model: Model | (() => Model),
   options: CheckModelOptions = {},
@@ -141,7 +141,7 @@ function capability(option: string, usual: RequestOptions, given: CapabilityOpti
   return { request: requestOf(`${option}.request`, usual, given.request), expect: given.expect };
 }
 
-/** Requests are made anew each time, so that a law can tell whether one was changed. */
+/** Makes a new request each time, so that a law can tell whether one was changed. */
 function requestOf(option: string, usual: RequestOptions, given: RequestOptions = {}): () => ModelRequest {
   checkKeys(`\`${option}\``, given, ['messages', 'systemPrompt', 'tools', 'settings']);
   const { messages = '', systemPrompt = '', tools = [], settings = {} } = { ...usual, ...given };

@@ -96,7 +96,7 @@ describe('the suite names the law that a broken store breaks', () => {
     }
   }
 
-  it('and all of them where a store breaks several', async () => {
+  it('the suite names every law that a store breaks', async () => {
     const failed = (await checkStore(carelessStore)).filter(({ ok }) => !ok);
     expect(failed.map(({ law }) => law)).toEqual(['expected-seq', 'one-winner', 'conflict-writes-nothing']);
   });
@@ -113,21 +113,21 @@ describe('checkStore', () => {
     expect(reports).toHaveLength(STORE_LAWS.length);
   });
 
-  it('says which entry lost what', async () => {
+  it('says which field of which entry was lost', async () => {
     const reports = await checkStore(columnsStore);
     expect(reports.find(({ law }) => law === 'values')?.error).toMatch(
       /^Expected an entry of type "run_start", with all its fields, read back .*they differ at \["0"\]\["parent"\]\)\.$/,
     );
   });
 
-  it('says what was expected and what happened', async () => {
+  it('says what was expected and what it got', async () => {
     const reports = await checkStore(zeroBasedStore);
     expect(reports.find(({ law }) => law === 'gapless-seq')?.error).toBe(
       'Expected the `seq` of four entries to be [1,2,3,4], got [0,1,2,3] (they differ at ["0"]).',
     );
   });
 
-  it('reports a store that cannot be opened, and one that hangs, instead of failing itself', async () => {
+  it('reports a store that cannot be opened or hangs, instead of failing or hanging itself', async () => {
     const unopened = await checkStore(() => Promise.reject(new Error('no such server')));
     expect(new Set(unopened.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
       new Set(['no such server']),
@@ -139,7 +139,7 @@ describe('checkStore', () => {
     expect(hanging.find(({ law }) => law === 'order')?.error).toBe('The law did not finish within 5 ms.');
   });
 
-  it('says what was opened where that is no store', async () => {
+  it('says what `open` returned if it is not a store', async () => {
     const reports = await checkStore(() => undefined as never);
     expect(new Set(reports.filter(({ skipped }) => !skipped).map(({ error }) => error))).toEqual(
       new Set([
@@ -148,7 +148,7 @@ describe('checkStore', () => {
     );
   });
 
-  it('closes every handle it opened, also when a law fails', async () => {
+  it('closes every handle it opened, even if a law fails', async () => {
     let open = 0;
     const counted = (store: Store): Store => {
       open++;
@@ -175,11 +175,11 @@ describe('testStore', () => {
     expect([...declared({}).keys()]).toEqual(STORE_LAWS.map(({ law }) => law));
   });
 
-  it('leaves out the laws that are declared as skipped', () => {
+  it('declares no test for a skipped law', () => {
     expect(declared({ skip: { crash: 'nothing outlives it' } }).has('crash')).toBe(false);
   });
 
-  it('fails where a law needs `reopen` and its absence is not declared', async () => {
+  it('fails a law that needs `reopen` and is not skipped', async () => {
     await expect(declared({}).get('crash')!()).rejects.toThrow(
       'The law "crash" cannot be tried. It needs `reopen`. Give it, or declare why',
     );
@@ -191,7 +191,7 @@ describe('testStore', () => {
     );
   });
 
-  it('refuses skips that name no law or give no reason', () => {
+  it('refuses a skip with an unknown law or without a reason', () => {
     expect(() => declared({ skip: { crsh: 'typo' } as object })).toThrow(
       '`skip` names "crsh", which is not a law. Did you mean "crash"?',
     );
@@ -200,7 +200,7 @@ describe('testStore', () => {
     );
   });
 
-  it('asks for the functions of the test runner where there are no global ones', () => {
+  it('asks for `it` and `describe` if there are no global ones', () => {
     expect(() => testStore({ open: memoryStore, describe })).toThrow(
       'Expected `it` to be the `it` of your test runner',
     );

@@ -15,11 +15,11 @@ import { type LawContext, STORE_LAWS, type StoreLaw } from './store-laws/index.j
 export type { StoreLaw } from './store-laws/index.js';
 
 export interface CheckStoreOptions {
-  /** Opens a store. Called once per law, or twice; it may be full of other sessions, the laws use ids and tenants of their own. */
+  /** Opens a store; called once or twice per law. The store may hold other sessions: the laws use their own ids and tenants. */
   readonly open: () => Awaitable<Store>;
   /** Opens another handle on the data of `store`, as another process would. Laws about two handles need it. */
   readonly reopen?: (store: Store) => Awaitable<Store>;
-  /** Ends a handle. @default calls its `close`, where it has one */
+  /** Closes a handle. @default calls its `close`, if it has one */
   readonly close?: (store: Store) => Awaitable<void>;
   /** Laws that do not hold, each with the reason. */
   readonly skip?: Skips<StoreLaw>;
@@ -32,8 +32,8 @@ export interface TestStoreOptions extends CheckStoreOptions, RunnerOptions {}
 /**
  * Declares one test per law of the store port with vitest, node:test or any runner of that shape.
  *
- * A law that is skipped has to be declared with a reason, and a store without `reopen` has to declare the laws that
- * need it: what a store does not promise is then written down where its users look.
+ * A law is skipped only with a reason, and a store without `reopen` has to skip the laws that need it. So what a
+ * store does not promise is written down where its users look.
  *
  * @example
  * ```ts
@@ -69,11 +69,14 @@ function checkOptions({ open, reopen, close, timeoutMs = 1 }: CheckStoreOptions)
   if (!(timeoutMs > 0)) throw invalidOption('timeoutMs', 'a number > 0', timeoutMs);
 }
 
-const LAWS: readonly Law<StoreLaw, CheckStoreOptions>[] = STORE_LAWS.map(({ law, needs, check }) => ({
-  law,
-  needs: ({ reopen }) => (needs === 'reopen' && reopen === undefined ? 'It needs `reopen`.' : undefined),
-  check: (options) => holds(check, options),
-}));
+const LAWS: readonly Law<StoreLaw, CheckStoreOptions>[] = STORE_LAWS.map(
+  ({ law, statement, needs, check }) => ({
+    law,
+    statement,
+    needs: ({ reopen }) => (needs === 'reopen' && reopen === undefined ? 'It needs `reopen`.' : undefined),
+    check: (options) => holds(check, options),
+  }),
+);
 
 let trials = 0;
 
@@ -90,7 +93,7 @@ async function holds(
     handles.push(store);
     return store;
   };
-  // Unlike that of any other trial, so that a store on a shared server can be tried again and again.
+  // Each trial has its own, so that a store on a shared server can be tried again and again.
   const prefix = `${Date.now().toString(36)}-${(trials++).toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
   const context: LawContext = { prefix, open: () => keep(open()), reopen: (store) => keep(reopen!(store)) };
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -101,7 +104,7 @@ async function holds(
     await Promise.race([check(context), late]);
   } finally {
     clearTimeout(timer);
-    // One handle that cannot be closed must not leave the others open.
+    // If one handle cannot be closed, close the others all the same.
     await Promise.allSettled(handles.map(async (handle) => close(handle)));
   }
 }

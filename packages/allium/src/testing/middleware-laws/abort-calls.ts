@@ -1,10 +1,11 @@
-/** After an abort neither the model nor a tool is called again. */
+/** The law `abort-calls`. */
 
 import { eachInterruption } from './aftermath.js';
 import type { MiddlewareCheck } from './context.js';
 
 export const abortCalls: MiddlewareCheck<'abort-calls'> = {
   law: 'abort-calls',
+  statement: 'After an abort, neither the model nor a tool is called again.',
   async check(context) {
     await eachInterruption(context, ({ calls }) => {
       if (calls > 0)

@@ -7,7 +7,6 @@ import {
   type Model,
   type ModelSettings,
   memoryStore,
-  monotonic,
   RunError,
   type RunOptions,
   type RunStream,
@@ -17,19 +16,23 @@ import {
 } from '../../index.js';
 import { deepFreeze, invalidOption, isThenable } from '../../kit/index.js';
 import { collect } from '../collect.js';
-import { type FakeClock, fakeClock, settle } from '../fake-clock.js';
-import { play, snapshot, toStep, untilAborted } from '../scripted-model.js';
+import { fakeClock } from '../fake-clock.js';
+import { play, toStep } from '../scripted-model.js';
+import { type Activity, waits } from './activity.js';
+import { counting } from './counting-clock.js';
 import { meetingPoint } from './meeting-point.js';
 import { type Observation, observation, type Seen } from './observation.js';
-import { type Habits, type RealWork, realWork } from './real-work.js';
+import { type Habits, realWork } from './real-work.js';
+import { scenarioLayer } from './scenario-layer.js';
 import { inputOf, type KitScenario, kitTools } from './scenarios.js';
+import { waiting } from './waiting.js';
 
 export type MiddlewareFactory = (env: { readonly clock: Clock }) => Middleware;
 
 export interface BenchOptions {
-  /** Without one, nothing is tested: the bench shows how things are then. */
+  /** Makes the middleware under test. Without one the bench shows how runs go without it. */
   readonly factory?: MiddlewareFactory | undefined;
-  /** What the middleware under test needs besides itself, whether it is there or not. */
+  /** Other middleware that the one under test needs. They are there even without it. */
   readonly companions?: ((env: { readonly clock: Clock }) => readonly Middleware[]) | undefined;
   /** Stands around the middleware under test. */
   readonly outer?: Middleware;
@@ -37,10 +40,10 @@ export interface BenchOptions {
   readonly prepare?: (middleware: Middleware) => Middleware;
   readonly tools?: readonly Tool[];
   readonly settings?: ModelSettings;
-  /** Neither the model nor the parts it streams can be changed. */
+  /** Freezes the model and the parts it streams. */
   readonly freeze?: boolean;
   readonly timeoutMs: number;
-  /** The habits of the middleware under test, on all benches. */
+  /** What is known of how the middleware under test works, from all benches. */
   readonly habits: Habits;
 }
 
@@ -56,7 +59,7 @@ export interface RunOnBench {
 export interface Bench {
   /** The model of the agent, which the middleware sees. */
   readonly model: Model;
-  /** Timers the middleware has set and neither let fire nor cancelled. */
+  /** Timers that the middleware has set, and that have neither fired nor been cancelled. */
   readonly timers: number;
   /** Calls of the model and of tools of the kit so far. */
   readonly calls: number;
@@ -86,11 +89,7 @@ export interface Running {
   abort(): void;
 }
 
-/**
- * After so many rounds without work, nothing is expected to happen by itself, except for work outside of this thread.
- */
-const QUIET_ROUNDS = 8;
-/** Shows who replaces the settings of a call with its own, and who adds what most would add. */
+/** Show whether a middleware replaces the settings of a call instead of adding to them. */
 const SETTINGS: ModelSettings = deepFreeze({
   topP: 0.9,
   stopSequences: ['STOP'],
@@ -109,7 +108,7 @@ export function bench(options: BenchOptions): Bench {
   const model: Model = {
     provider: 'test',
     id: 'scenario',
-    // A middleware that calls it past the kernel is answered, and counted, so that the laws see it.
+    // A middleware may call it directly, past the kernel. It gets an answer, and the call is counted for the laws.
     stream(request, callOptions) {
       const meant = wrapped.get(request.settings);
       if (meant) return meant.stream(request, callOptions);
@@ -204,59 +203,13 @@ export function bench(options: BenchOptions): Bench {
   };
 }
 
-interface Waiting {
-  readonly time: FakeClock;
-  readonly clock: CountingClock;
-  readonly activity: Activity;
-  readonly work: RealWork;
-  readonly timeoutMs: number;
-}
-
-/** How runs are waited for: first for what happens by itself, then for time to pass. */
-function waiting({
-  time,
-  clock,
-  activity,
-  work,
-  timeoutMs,
-}: Waiting): Pick<Bench, 'quiet' | 'idle' | 'finish'> {
-  async function quiet(running?: Running): Promise<void> {
-    for (let still = 0; still < QUIET_ROUNDS && !running?.ended; still = activity.working > 0 ? 0 : still + 1)
-      await settle();
-  }
-
-  /** Does something still happen by itself, with the clock standing still? */
-  async function stirs(running: Running): Promise<boolean> {
-    const signs = () => [running.ended, activity.calls, activity.steps, time.pending, clock.set].join();
-    return !running.ended && (await work.stirs(signs, clock.pending > 0));
-  }
-
-  async function idle(running: Running): Promise<void> {
-    do await quiet(running);
-    while (activity.hanging === 0 && (await stirs(running)));
-  }
-
-  async function finish(running: Running): Promise<Observation> {
-    const deadline = Date.now() + timeoutMs;
-    while (!running.ended) {
-      await quiet(running);
-      if (!(await stirs(running)) && !running.ended) await time.advanceToNext();
-      if (!running.ended && Date.now() > deadline)
-        throw new Error(`The run did not end within ${timeoutMs} ms.`);
-    }
-    return running.done;
-  }
-
-  return { quiet, idle, finish };
-}
-
-/** What a factory made. A list would be checked against the laws as if it were one. */
+/** The middleware that a factory made. A list is refused: it would be checked as if it were one middleware. */
 function one(made: Middleware): Middleware {
   if (!Array.isArray(made) && !isThenable(made)) return made;
   throw invalidOption('factory()', 'one middleware, made at once', made);
 }
 
-/** Companions stand around the middleware under test, except for those that one of the two wants inside of it. */
+/** Companions stand around the middleware under test, except those that its `order`, or their own, puts inside it. */
 function placed(subject: readonly Middleware[], companions: readonly Middleware[]): readonly Middleware[] {
   if (!Array.isArray(companions)) throw invalidOption('companions()', 'a list of middleware', companions);
   const isInside = ({ name, order }: Middleware): boolean =>
@@ -267,88 +220,6 @@ function placed(subject: readonly Middleware[], companions: readonly Middleware[
     );
   const inside = companions.filter(isInside);
   return [...companions.filter((one) => !inside.includes(one)), ...subject, ...inside];
-}
-
-/** What happens on a bench, for those who wait until nothing does. */
-interface Activity {
-  calls: number;
-  /** Calls that came to the scenario. */
-  steps: number;
-  /** Pauses of the kit that end by themselves. */
-  working: number;
-  /** Waits of the kit that only an abort ends. */
-  hanging: number;
-}
-
-interface Waits {
-  tick(): Promise<void>;
-  hang(signal: AbortSignal): Promise<void>;
-}
-
-function waits(activity: Activity): Waits {
-  return {
-    async tick() {
-      activity.working++;
-      await new Promise((resolve) => setImmediate(resolve));
-      activity.working--;
-    },
-    async hang(signal) {
-      activity.hanging++;
-      await untilAborted(signal);
-      activity.hanging--;
-    },
-  };
-}
-
-interface OnBench extends Waits {
-  readonly model: Model;
-  /** What the model that a middleware wrapped should answer, by the settings it is asked with. */
-  readonly wrapped: WeakMap<ModelSettings, Model>;
-  readonly signal: AbortSignal;
-  readonly freeze: boolean;
-  readonly activity: Activity;
-}
-
-/** The innermost layer: gives each turn its answer and notes what reached the model and the tools. */
-function scenarioLayer(
-  { answers, stopsAtModel }: KitScenario,
-  seen: Seen,
-  { model, wrapped, signal, freeze, activity, tick, hang }: OnBench,
-): Middleware {
-  const modelOf = (turn: number): Model => ({
-    ...model,
-    stream(request, options) {
-      activity.calls++;
-      seen.requests.push({ turn, request: snapshot(request) });
-      // A call after an abort is answered at once: only the law about such calls should notice.
-      const step = toStep(signal.aborted ? 'Done.' : (answers[turn - 1] ?? 'Done.'));
-      // Copies, so that changing one spoils neither the scenario nor the next attempt.
-      const parts = step.parts.map((part) =>
-        part === 'tick' ? part : freeze ? deepFreeze({ ...part }) : { ...part },
-      );
-      return play({ ...step, parts }, { options, tick, hang });
-    },
-  });
-  return {
-    name: 'scenario',
-    wrapModel(ctx, next) {
-      activity.steps++;
-      if (stopsAtModel) ctx.stop('stopped', 'The bench stops the run.');
-      if (ctx.model === model) return next({ model: modelOf(ctx.turn) });
-      if (ctx.model.provider !== model.provider || ctx.model.id !== model.id) return next();
-      // A middleware put one of its own around it, which is to be asked as well.
-      const settings = Object.freeze({ ...ctx.settings });
-      wrapped.set(settings, modelOf(ctx.turn));
-      return next({ settings });
-    },
-    wrapTool({ turn, toolCall: { id, name }, args }, next) {
-      activity.steps++;
-      seen.toolRuns.push({ turn, id, name, args });
-      return next();
-    },
-    beforeToolCall: (ctx) =>
-      ctx.toolCall.name === 'kit_refused' ? { block: true, reason: 'Refused.' } : undefined,
-  };
 }
 
 async function observed(seen: Seen, stream: RunStream): Promise<Observation> {
@@ -365,39 +236,4 @@ async function endOf(
     if (error instanceof RunError) return { result: error.result, error };
     throw error;
   }
-}
-
-interface CountingClock extends Clock {
-  readonly pending: number;
-  /** All that were ever set. */
-  readonly set: number;
-}
-
-/** A view of a clock that counts the timers set through it. */
-function counting(clock: Clock): CountingClock {
-  const open = new Set<object>();
-  let set = 0;
-  return {
-    now: () => clock.now(),
-    monotonic: () => monotonic(clock),
-    setTimer(fn, ms) {
-      const timer = {};
-      open.add(timer);
-      set++;
-      const cancel = clock.setTimer(() => {
-        open.delete(timer);
-        fn();
-      }, ms);
-      return () => {
-        open.delete(timer);
-        cancel();
-      };
-    },
-    get pending() {
-      return open.size;
-    },
-    get set() {
-      return set;
-    },
-  };
 }

@@ -1,4 +1,4 @@
-/** Every tool call has exactly one result, in the history and in every request, whatever becomes of the call. */
+/** The law `calls-answered`. */
 
 import { type Message, type RunResult, toolCallsOf } from '../../index.js';
 import { messageOf } from '../../kit/index.js';
@@ -21,8 +21,10 @@ const ENDED_BY_A_CALL: readonly KitScenario[] = [
 
 export const callsAnswered: MiddlewareCheck<'calls-answered'> = {
   law: 'calls-answered',
+  statement:
+    'Every tool call has exactly one result, in the history and in every request, however the call ended.',
   async check(context) {
-    // A call that somebody is asked about has no result until there is an answer.
+    // A call that waits for an approval has no result yet.
     await eachRun(context, ({ parts }) => parts.forEach(expectAnswered));
     for (const scenario of ENDED_BY_A_CALL)
       await during(scenario.name, async () =>

@@ -1,15 +1,17 @@
-/** However an answer is cut up on its way, the final message and everything that follows from it are the same. */
+/** The law `chunk-invariance`. */
 import { expectSame } from '../same.js';
 import { chunkings, rechunked, unchunked } from './chunkings.js';
 import { during, fresh, type MiddlewareCheck } from './context.js';
 import { WORDY } from './scenarios.js';
 
-/** Beside the fixed ones: these have pieces of uneven length. */
+/** Random ones, beside the fixed ones. Their pieces have uneven lengths. */
 const RANDOM_CHUNKINGS = 25;
 const COMPARED = ['messages', 'request-messages', 'system-prompt', 'tool-runs', 'result'] as const;
 
 export const chunkInvariance: MiddlewareCheck<'chunk-invariance'> = {
   law: 'chunk-invariance',
+  statement:
+    "However the model's answer is cut into pieces, the final message and everything after it are the same.",
   async check(context) {
     for (const scenario of [...WORDY, ...context.scenarios]) {
       const inOnePiece = await fresh(context).run(unchunked(scenario));
@@ -17,11 +19,9 @@ export const chunkInvariance: MiddlewareCheck<'chunk-invariance'> = {
         await during(`${scenario.name}, in ${chunking.name}`, async () => {
           const { facets } = await fresh(context).run(rechunked(scenario, chunking));
           for (const facet of COMPARED) {
-            expectSame(
-              facets[facet],
-              inOnePiece.facets[facet],
-              `\`${facet}\` as when the answer comes in one piece`,
-            );
+            expectSame(facets[facet], inOnePiece.facets[facet], `\`${facet}\``, {
+              as: 'when the answer comes in one piece',
+            });
           }
         });
       }

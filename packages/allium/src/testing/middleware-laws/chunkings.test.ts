@@ -20,14 +20,14 @@ describe('chunkings', () => {
     );
   });
 
-  it('are the same for the same seed, and others for another', () => {
+  it('are the same for the same seed, and differ for another', () => {
     const cuts = (seed: number) =>
       chunkings(seed, 10).map(({ cut }) => cut('x'.repeat(200)).map(({ length }) => length));
     expect(cuts(1)).toEqual(cuts(1));
     expect(cuts(1)).not.toEqual(cuts(2));
   });
 
-  it('leave the content of an answer as it is, also where it is empty', () => {
+  it('do not change the content of an answer, even an empty one', () => {
     const scenarios = [
       ...WORDY,
       { name: 'empty', answers: ['', toStep([{ type: 'tool-call', id: 'a', name: 'b', arguments: '' }])] },
@@ -44,7 +44,7 @@ describe('chunkings', () => {
     }
   });
 
-  it('join what came in pieces', () => {
+  it('join the pieces of an answer', () => {
     const scenario = { name: 'pieces', answers: [toStep('')] };
     const parts = [
       { type: 'text', text: 'a' },

@@ -22,7 +22,7 @@ const FIXED: readonly Chunking[] = [
   { name: 'the first character and the rest', cut: (text) => [text.slice(0, 1), text.slice(1)] },
 ];
 
-/** A few that are always tried, and `count` random ones that are the same for the same seed. */
+/** A few fixed ones, and `count` random ones, which are the same for the same seed. */
 export function chunkings(seed: number, count: number): readonly Chunking[] {
   const random = generator(seed);
   const made = Array.from({ length: count }, (_, i) => {
@@ -66,7 +66,7 @@ function whole(step: ScriptStep): ScriptStep {
 }
 
 function cutStep(step: ScriptStep, cut: Chunking['cut']): ScriptStep {
-  // An empty text is a piece, too: without any there would be no block.
+  // Keep an empty text as one empty piece: without a piece there would be no block.
   const cutAll = (text: string) => (text === '' ? [''] : cut(text));
   const parts = (step.parts as readonly ModelPart[]).flatMap((part): ModelPart[] => {
     if (part.type === 'text' || part.type === 'thinking')
@@ -91,7 +91,7 @@ function pieces(text: string, size: () => number): string[] {
   return made;
 }
 
-/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+/** Random numbers from 0 up to 1, the same for the same seed (mulberry32). */
 export function generator(seed: number): () => number {
   let state = seed | 0;
   return () => {

@@ -8,20 +8,20 @@ import { CALM, type KitScenario, type Scenario, TROUBLE, WORDY } from './scenari
 
 export interface MiddlewareLawContext {
   readonly factory: MiddlewareFactory;
-  /** Makes it with nothing to do. */
+  /** Makes the middleware without anything to do. */
   readonly neutral: MiddlewareFactory;
-  /** Makes what it needs beside it. */
+  /** Makes the other middleware it needs. */
   readonly companions: BenchOptions['companions'];
-  /** What it declares to change even then. */
+  /** What it declares to change even if it has nothing to do. */
   readonly changes: readonly Facet[];
-  /** Whose errors it declares to handle. */
+  /** The errors it declares to handle. */
   readonly handles: readonly ('model-errors' | 'tool-errors')[];
-  /** Those of its author. */
+  /** The author's own scenarios. */
   readonly scenarios: readonly Scenario[];
-  /** For the random parts. */
+  /** The seed of the random chunkings. */
   readonly seed: number;
   readonly timeoutMs: number;
-  /** What was learnt of it so far. */
+  /** What is known so far of how it works. */
   readonly habits: Habits;
 }
 
@@ -33,7 +33,7 @@ export function fresh(context: MiddlewareLawContext, options: Partial<BenchOptio
   return bench({ factory, companions, timeoutMs, habits, tools: ownTools(context), ...options });
 }
 
-/** The tools of its author's scenarios; several may use the same one. */
+/** The tools of the author's scenarios. Several scenarios may use the same one. */
 export function ownTools({ scenarios }: MiddlewareLawContext): readonly Tool[] {
   return [...new Set(scenarios.flatMap(({ tools = [] }) => tools))];
 }
@@ -43,7 +43,7 @@ export function allScenarios({ scenarios }: MiddlewareLawContext): readonly KitS
   return [...CALM, ...WORDY, ...TROUBLE, ...scenarios];
 }
 
-/** Names the situation in what a check throws. */
+/** Puts the situation before the message of an error that `check` throws. */
 export async function during<T>(situation: string, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();
@@ -54,7 +54,7 @@ export async function during<T>(situation: string, work: () => T | Promise<T>): 
   }
 }
 
-/** How often one run may ask before it is let be. */
+/** How many times a run may ask before the kit gives up on it. */
 const QUESTIONS = 20;
 
 /**

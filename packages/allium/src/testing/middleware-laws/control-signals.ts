@@ -1,4 +1,4 @@
-/** Stops, suspensions and aborts pass through: not swallowed, not retried, not counted as failures. */
+/** The law `control-signals`. */
 
 import { isControl, type Middleware, type RunStatus } from '../../index.js';
 import { controlKind } from '../../kit/index.js';
@@ -24,12 +24,14 @@ const SIGNALS: readonly Signal[] = [
   { name: 'an abort in a tool', answers: [toolCalls({ name: 'kit_hang' }), text('Never.')], ends: 'aborted' },
   { name: 'a stop around the model', answers: [], stopsAtModel: true, ends: 'stopped' },
 ];
-/** Whoever counts such ends as failures has lost patience by then. */
+/** Enough for a middleware that counts such ends as failures to give up. */
 const TIMES = 6;
 const COMPARED = ['events', 'messages', 'request-messages', 'tool-runs', 'result'] as const;
 
 export const controlSignals: MiddlewareCheck<'control-signals'> = {
   law: 'control-signals',
+  statement:
+    'Stops, suspensions and aborts pass through: they are not swallowed, retried or counted as failures.',
   async check(context) {
     const alone = await fresh(context).run(CALM.at(-1)!);
     for (const signal of SIGNALS) {
@@ -37,27 +39,31 @@ export const controlSignals: MiddlewareCheck<'control-signals'> = {
         const breaches: string[] = [];
         const bench = fresh(context, { prepare: (middleware) => watchedForSignals(middleware, breaches) });
         const status = await endingOf(bench, signal);
-        if (breaches.length > 0) throw new Error(`${breaches[0]} Rethrow what isControl() recognises.`);
+        if (breaches.length > 0)
+          throw new Error(`${breaches[0]} Rethrow every error for which isControl() is true.`);
         expectSame(status, signal.ends, 'the status of the run');
       });
       await during(`a run after ${TIMES} runs that ended with ${signal.name}`, async () => {
         const bench = fresh(context);
         for (let i = 0; i < TIMES; i++) await endingOf(bench, signal);
         const after = await bench.run(CALM.at(-1)!);
-        const advice = 'A control signal is no failure: do not count it.';
+        const advice = 'Do not count control signals as failures.';
         for (const facet of COMPARED)
-          expectSame(after.facets[facet], alone.facets[facet], `\`${facet}\` as in a first run`, advice);
+          expectSame(after.facets[facet], alone.facets[facet], `\`${facet}\``, {
+            as: 'in a first run',
+            advice,
+          });
       });
     }
   },
 };
 
 async function endingOf(bench: Bench, { ends, ...scenario }: Signal): Promise<RunStatus> {
-  // Asked for in words of its own: whoever keeps answers has none of another conversation.
+  // A question of its own, so that a cache has no answer from another conversation.
   let running = bench.start({ ...scenario, input: `Show me ${scenario.name}.` });
   await bench.idle(running);
   if (running.ended && ends !== 'suspended') {
-    // A middleware that asks before the call is told yes: the signal is still to come.
+    // If the middleware asks before the call, say yes: the signal is still to come.
     const asked = await running.done;
     if (asked.result.status === 'suspended') running = bench.resume(running, asked);
     await bench.idle(running);
@@ -66,7 +72,7 @@ async function endingOf(bench: Bench, { ends, ...scenario }: Signal): Promise<Ru
   return (await bench.finish(running)).result.status;
 }
 
-/** Notes every layer that was given a signal by `next()` and did not pass that very signal on. */
+/** Notes every layer that got a signal from `next()` and did not rethrow that very signal. */
 function watchedForSignals(middleware: Middleware, breaches: string[]): Middleware {
   const received = new Map<object, unknown>();
   return watched(middleware, {
@@ -82,7 +88,7 @@ function watchedForSignals(middleware: Middleware, breaches: string[]): Middlewa
       const signal = received.get(call);
       if (!failure) breaches.push(`${hook} swallowed ${named(signal)}.`);
       else if (failure.error !== signal)
-        breaches.push(`${hook} threw something else in the place of ${named(signal)}.`);
+        breaches.push(`${hook} threw something else instead of ${named(signal)}.`);
     },
   });
 }

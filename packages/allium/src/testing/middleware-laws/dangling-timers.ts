@@ -1,4 +1,4 @@
-/** Whatever ends a run ends the waits and timers of the middleware too, an abort at once; calls leave no listener behind. It sees timers of the clock that the factory is given. */
+/** The law `dangling-timers`. It sees only timers of the clock that the factory is given. */
 
 import { defaultMaxListeners, getEventListeners, getMaxListeners } from 'node:events';
 import type { Context, Middleware } from '../../index.js';
@@ -9,6 +9,8 @@ import { watched } from './watched.js';
 
 export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
   law: 'dangling-timers',
+  statement:
+    'When a run ends, the waits and timers of the middleware end too; an abort ends them at once. No call leaves a listener behind.',
   async check(context) {
     await eachRun(context, ({ timers }) => expectNone(timers, 'after the run had ended'));
     await during(MANY_TURNS.name, async () => {
@@ -27,7 +29,7 @@ export const danglingTimers: MiddlewareCheck<'dangling-timers'> = {
   },
 };
 
-/** Notes the signals that its hooks are given: that of the run, and one for each model call and tool call. */
+/** Notes the signals that hooks are given: one for the run, and one for each model call and tool call. */
 function heard(middleware: Middleware, signals: Set<AbortSignal>): Middleware {
   const called = (_: string, args: readonly unknown[]): void => {
     for (const arg of args) {
@@ -38,12 +40,12 @@ function heard(middleware: Middleware, signals: Set<AbortSignal>): Middleware {
   return watched(middleware, { called });
 }
 
-/** Listeners that calls leave behind. One or two of the run itself do no harm. */
+/** How many listeners may be left. One or two for the run itself do no harm. */
 const FEW = 4;
 
 function expectFew(signals: ReadonlySet<AbortSignal>): void {
   let left = 0;
-  // Whoever raised the limit, as `fetch` does, knows that there are many.
+  // Code that raised the limit of a signal, as `fetch` does, expects many listeners.
   for (const signal of signals)
     if (getMaxListeners(signal) <= defaultMaxListeners) left += getEventListeners(signal, 'abort').length;
   if (left > FEW)

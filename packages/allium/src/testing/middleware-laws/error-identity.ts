@@ -1,4 +1,4 @@
-/** An error of the model or a tool comes out as the same object, or as the cause of what comes out. */
+/** The law `error-identity`. */
 
 import { isControl, type Middleware, tool } from '../../index.js';
 import { controlKind } from '../../kit/index.js';
@@ -26,6 +26,8 @@ const PLACES: readonly (readonly [string, Kind, (error: unknown) => readonly Ans
 
 export const errorIdentity: MiddlewareCheck<'error-identity'> = {
   law: 'error-identity',
+  statement:
+    'An error of the model or a tool comes out as the same object, or as the `cause` of the error that comes out.',
   async check(context) {
     for (const [what, make] of ERRORS) {
       for (const [where, kind, answersOf] of PLACES) {
@@ -38,7 +40,7 @@ export const errorIdentity: MiddlewareCheck<'error-identity'> = {
           const bench = fresh(context, { outer: catcher(caught), tools });
           const run = (await runApproved(bench, { name, answers: answersOf(error) })).at(-1)!;
           expectIdentity(caught, error, kind);
-          // An error of a tool is for the model to read; one of the model ends the run and is its cause.
+          // The model reads an error of a tool. An error of the model ends the run and is the cause of its error.
           if (kind === 'model-errors') expectIdentity(run.error ? [run.error] : [], error, kind);
         });
       }
@@ -47,11 +49,9 @@ export const errorIdentity: MiddlewareCheck<'error-identity'> = {
 };
 
 function expectIdentity(caught: readonly unknown[], error: unknown, kind: string): void {
-  const advice = `If it handles such errors, declare handles: ['${kind}'].`;
+  const advice = `If it handles such errors on purpose, declare handles: ['${kind}'].`;
   if (caught.length === 0)
-    throw new Error(
-      `Expected ${shownError(error)} to come out, but nothing did: it was swallowed. ${advice}`,
-    );
+    throw new Error(`Expected ${shownError(error)} to come out, but it was swallowed. ${advice}`);
   const stranger = caught.find((one) => !originates(one, error));
   if (stranger !== undefined) {
     throw new Error(
@@ -64,7 +64,7 @@ function expectIdentity(caught: readonly unknown[], error: unknown, kind: string
 function originates(value: unknown, error: unknown): boolean {
   for (let at = value, depth = 0; depth < 10; depth++) {
     if (at === error) return true;
-    // Of the control signals only one says why: a turn starts again because of an error.
+    // Only one control signal has a cause: a turn that starts again because of an error.
     if (typeof at !== 'object' || at === null || (isControl(at) && controlKind(at) !== 'restart'))
       return false;
     const { cause, errors } = at as { cause?: unknown; errors?: unknown };

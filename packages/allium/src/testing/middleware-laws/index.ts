@@ -32,7 +32,7 @@ export type MiddlewareLaw = (typeof LAWS)[number]['law'];
 export const MIDDLEWARE_LAWS: readonly MiddlewareCheck<MiddlewareLaw>[] = LAWS.map((one) => ({
   ...one,
   async check(context) {
-    // A stray rejection has a law of its own: it must neither fail this one nor the test runner.
+    // Unhandled rejections have a law of their own. They must not fail this law or the test runner.
     let failure: { readonly error: unknown } | undefined;
     await strayRejections(async () => {
       try {

@@ -1,11 +1,11 @@
-/** Where two calls meet that run side by side, and one waits in vain that runs alone. */
+/** Shows whether two calls run side by side: they meet here, while a call that runs alone waits in vain. */
 
 import type { Clock } from '../../index.js';
 
-/** How often somebody who waits for another is let wait on, though nothing else happens: the other may be at work. */
+/** How many timers a call waits for the other one, which may still be on its way. */
 const PATIENCE = 10;
 
-/** Two meet there who come while the other is still waiting. Who is alone gives up when nothing happens any more. */
+/** A call that comes while another one waits meets it. A call that stays alone gives up when nothing else happens. */
 export function meetingPoint(time: Clock): () => Promise<string> {
   let met: (() => void) | undefined;
   return () =>

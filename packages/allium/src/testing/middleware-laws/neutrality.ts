@@ -1,4 +1,4 @@
-/** With nothing to do, a run is the same with the middleware as without it. */
+/** The law `neutrality`. */
 import { expectSame } from '../same.js';
 import { during, fresh, type MiddlewareCheck, type MiddlewareLawContext, ownTools } from './context.js';
 import { FACETS, type Observation } from './observation.js';
@@ -6,13 +6,14 @@ import { CALM, type KitScenario, MEETING } from './scenarios.js';
 
 export const neutrality: MiddlewareCheck<'neutrality'> = {
   law: 'neutrality',
+  statement: 'With nothing to do, the middleware changes nothing: the run is the same as without it.',
   async check(context) {
     for (const scenario of [...CALM, MEETING]) {
       for (const mode of ['stream', 'run'] as const) {
         await during(`${scenario.name} (${mode})`, async () => {
           const without = await runWithout(context, scenario, mode);
           if (without.error)
-            throw new Error(`This fails without the middleware, too: ${without.error.message}`);
+            throw new Error(`The run fails even without the middleware: ${without.error.message}`);
           const held = await fresh(context, { factory: context.neutral }).run(scenario, { mode });
           if (held.error && !context.changes.includes('result'))
             throw new Error(`The run fails only with the middleware: ${held.error.message}`, {
@@ -20,8 +21,11 @@ export const neutrality: MiddlewareCheck<'neutrality'> = {
             });
           for (const facet of FACETS) {
             if (context.changes.includes(facet)) continue;
-            const advice = `If that is its purpose, declare changes: ['${facet}'], or give a \`neutral\` that has nothing to do.`;
-            expectSame(held.facets[facet], without.facets[facet], `\`${facet}\` as without it`, advice);
+            const advice = `If it does this on purpose, declare changes: ['${facet}'], or give a \`neutral\` that has nothing to do.`;
+            expectSame(held.facets[facet], without.facets[facet], `\`${facet}\``, {
+              as: 'without it',
+              advice,
+            });
           }
         });
       }
@@ -29,7 +33,7 @@ export const neutrality: MiddlewareCheck<'neutrality'> = {
   },
 };
 
-/** Runs of the kit alone, by mode and scenario. They are the same for every middleware that brings nothing else. */
+/** Runs without the middleware, by mode and scenario. They serve every middleware without companions and tools. */
 const bare = {
   stream: new Map<KitScenario, Promise<Observation>>(),
   run: new Map<KitScenario, Promise<Observation>>(),

@@ -1,4 +1,4 @@
-/** What a hook is given is not changed: messages, arguments, settings, metadata and models belong to others. */
+/** The law `no-mutation`. */
 
 import {
   type Metadata,
@@ -17,6 +17,8 @@ import { watched } from './watched.js';
 
 export const noMutation: MiddlewareCheck<'no-mutation'> = {
   law: 'no-mutation',
+  statement:
+    'A hook changes nothing that it is given: messages, arguments, settings, metadata and models belong to others.',
   async check(context) {
     for (const scenario of [...allScenarios(context), FAILURE]) {
       await during(scenario.name, async () => {
@@ -32,23 +34,23 @@ export const noMutation: MiddlewareCheck<'no-mutation'> = {
         if (attempts.length > 0) {
           const [first] = attempts;
           throw new Error(
-            `Expected no hook to change the objects it is given, but ${first}. Replace them instead.`,
+            `Expected no hook to change the objects it is given, but ${first}. Make a changed copy instead.`,
           );
         }
 
-        // Code that swallows the refusal, or is not in strict mode, shows itself when nothing is frozen.
+        // Without freezing, to catch code that swallows the error or is not in strict mode.
         const open = given(scenario);
         const lists: OpenList[] = [];
         const free = fresh(context, { settings: open.settings, outer: handingOut(lists) });
         const before = { ...given(scenario), model: { ...free.model } };
         await free.run(scenario, open);
         const after = { ...open, model: { ...free.model } };
-        expectSame(after, before, 'the input, metadata, settings and model of a run as they were before it');
+        expectSame(after, before, 'the input, metadata, settings and model', { as: 'before the run' });
         for (const { tools, names } of lists)
           expectSame(
             tools.map(({ name }) => name),
             names,
-            'the list of tools that a layer outside assigned as it was',
+            'the list of tools that an outer layer assigned',
           );
       });
     }
@@ -60,7 +62,7 @@ interface OpenList {
   readonly names: readonly string[];
 }
 
-/** Stands outside and gives every model call a list of tools that is not frozen, and still its own. */
+/** An outer layer that gives every model call its own list of tools, which is not frozen. */
 function handingOut(lists: OpenList[]): Middleware {
   return {
     name: 'outer',
@@ -72,7 +74,7 @@ function handingOut(lists: OpenList[]): Middleware {
   };
 }
 
-/** An error is handed from one to the next as well; those of tools are frozen by the bench. */
+/** Errors are passed from layer to layer too. The bench freezes those of tools. */
 const FAILURE: KitScenario = {
   name: 'a model that fails',
   answers: [failWith(Object.freeze(new Error('Broken.')), 'Good ')],
@@ -91,7 +93,7 @@ function given(scenario: KitScenario): {
   };
 }
 
-/** Freezes the plain values a hook is handed; contexts are made to be assigned to. */
+/** Freezes the plain values that a hook is given, but not contexts: hooks may assign to those. */
 function freezing(middleware: Middleware, threw: (hook: string, error: unknown) => void): Middleware {
   return watched(middleware, { threw, called: (_, args) => args.forEach(deepFreeze) });
 }

@@ -1,4 +1,4 @@
-/** One instance serves any number of runs: each goes as if it were alone, before, after and beside the others. */
+/** The law `no-shared-state`. */
 import { expectSame } from '../same.js';
 import { text, toolCalls, toStep } from '../scripted-model.js';
 import { during, fresh, type MiddlewareCheck, type MiddlewareLawContext } from './context.js';
@@ -15,13 +15,15 @@ const COMPARED = [
   'tool-runs',
   'result',
 ] as const;
-/** Turns of the event loop by which the second run starts later. */
+/** How many turns of the event loop the second run starts later. */
 const STAGGERS = [0, 1, 2, 5, 9];
-/** A limit meant for one run that is counted for all of them has been reached by then. */
+/** Enough runs to reach a limit that was meant for one run but is counted for all. */
 const RUNS = 20;
 
 export const noSharedState: MiddlewareCheck<'no-shared-state'> = {
   law: 'no-shared-state',
+  statement:
+    'One instance serves any number of runs: each goes as if it were the only one, whatever ran before it or runs beside it.',
   async check(context) {
     const alone = runsAlone(context);
     for (const [one, other] of pairs(context)) {
@@ -72,35 +74,33 @@ function expectAlike(
   for (const [i, { facets }] of runs.entries()) {
     for (const facet of COMPARED) {
       const advice = 'Keep what belongs to a run in a state cell or in ctx.metadata.';
-      expectSame(
-        facets[facet],
-        alone[i]!.facets[facet],
-        `\`${facet}\` of the ${names[i]} run as when it is alone`,
+      expectSame(facets[facet], alone[i]!.facets[facet], `\`${facet}\` of the ${names[i]} run`, {
+        as: 'when it runs alone',
         advice,
-      );
+      });
     }
   }
 }
 
-/** The runs of a session share its history, so that requests differ; how they end does not. */
+/** The runs of a session share its history, so their requests differ, but not their ends. */
 async function expectFreshEnds(context: MiddlewareLawContext, alone: RunsAlone): Promise<void> {
   const bench = fresh(context);
   const session = bench.session();
   for (let i = 1; i < RUNS; i++) {
     const { result } = await bench.run(numbered(i), { session });
-    // Until it has an answer there is no other run.
+    // While it waits for an answer, the session cannot run again.
     if (result.status === 'suspended') return;
   }
   const [end, expected] = [endOf(await bench.run(LAST, { session })), endOf(await alone(LAST))];
   const advice = "Count what is meant for one run in a cell of scope 'run'.";
-  expectSame(end, expected, 'the end of the last run as in a session of its own', advice);
+  expectSame(end, expected, 'the end of the last run', { as: 'in a session of its own', advice });
 }
 
 function endOf({ result: { status, stop, turns, text: said }, facets }: Observation) {
   return { status, reason: stop.reason, turns, text: said, 'tool-runs': facets['tool-runs'] };
 }
 
-/** Two conversations that have little in common, and pause often enough to get mixed up. */
+/** Two conversations that have little in common and pause often, so that they could get mixed up. */
 function pairs({ scenarios }: MiddlewareLawContext): readonly (readonly [Scenario, Scenario])[] {
   const [a, b] = [mine(CALM.at(-1)!, 'Alpha'), mine(WORDY[0]!, 'Beta')];
   return [
@@ -111,19 +111,19 @@ function pairs({ scenarios }: MiddlewareLawContext): readonly (readonly [Scenari
   ];
 }
 
-/** The last message of its second request is the same for all that make the same sum. */
+/** Two of these with the same sum have the same last message in their second requests. */
 function sum(answer: string, a: number, b: number): Scenario {
   const answers = [toolCalls({ name: 'kit_add', args: { a, b } }), text(answer)];
   return { name: `${a} + ${b}`, input: `What is ${a} + ${b}?`, answers };
 }
 
-/** A short conversation like no other: whoever keeps answers must not know this one. */
+/** A short conversation like no other, so that no cache has an answer for it. */
 function numbered(i: number): Scenario {
   const answers = [toolCalls({ name: 'kit_add', args: { a: i, b: i } }), text(`It is ${i + i}.`)];
   return { name: `run ${i}`, input: `What is twice ${i}?`, answers };
 }
 
-/** After the others: whoever counts for all runs shows it here. */
+/** Runs after the others: a count over all runs shows here. */
 const LAST = numbered(RUNS);
 
 function mine(scenario: Scenario, name: string): Scenario {

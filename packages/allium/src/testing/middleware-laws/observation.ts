@@ -2,7 +2,7 @@
 
 import type { AgentEvent, Message, ModelRequest, RunError, RunResult } from '../../index.js';
 
-/** What a middleware may declare to change although it has nothing to do. */
+/** What a middleware may declare to change even if it has nothing to do. */
 export const FACETS = [
   'events',
   'custom-events',
@@ -29,16 +29,16 @@ export interface Seen {
   }[];
 }
 
-/** Facets are plain JSON in which ids that differ from run to run are written `RUN` and `SESSION`. */
+/** Plain JSON. Ids that differ from run to run are written `RUN` and `SESSION`. */
 export interface Observation {
   readonly facets: Readonly<Record<Facet, unknown>>;
   readonly result: RunResult;
   readonly error: RunError | undefined;
   readonly events: readonly AgentEvent[];
   readonly requests: readonly ModelRequest[];
-  /** Messages without what may differ between attempts: ids, usage and metadata. */
+  /** The messages without ids, usage and metadata, which may differ between attempts. */
   readonly conversation: unknown;
-  /** What the model was asked, likewise. */
+  /** The requests to the model, in the same way. */
   readonly asked: readonly unknown[];
 }
 
@@ -86,7 +86,7 @@ export function observation(
   };
 }
 
-/** An object whose values are made when they are read first. */
+/** An object whose values are made when they are first read. */
 function lazily<T extends object>(
   finish: (value: unknown) => unknown,
   makers: { readonly [K in keyof T]: () => unknown },
@@ -101,9 +101,9 @@ function lazily<T extends object>(
 }
 
 /**
- * Events without the messages in them, which are compared for themselves. Deltas that follow each other are joined
- * per block: a guard holds text back and releases it in other pieces. Calls of one batch run at once, and which of them
- * is ahead says nothing: what is told of them is put in order by call.
+ * The events without their messages, which are compared apart. Deltas that follow each other are joined per block,
+ * because a guard holds text back and releases it in other pieces. The events of a batch of calls are sorted by call,
+ * because the calls run at once and their order means nothing.
  */
 function outline(events: readonly AgentEvent[]): unknown {
   const lines: unknown[] = [];

@@ -1,28 +1,28 @@
-/** Work that no clock of the kit knows of: files, sockets, timers of the system, other threads. */
+/** Work that the kit's clock knows nothing of: files, sockets, timers of the system, other threads. */
 
 /**
- * Looks, one each millisecond, without a sign of life after which none is expected. They are counted, and not the time:
- * on a busy machine the process itself is kept waiting.
+ * The kit looks for a sign of life once per millisecond and gives up after this many looks without one. It counts looks,
+ * not time, because on a busy machine the process itself has to wait.
  */
 const PATIENCE = 20;
-/** The same of somebody who is known to have work done that cannot be seen. */
+/** The same for a middleware that is known to do work nobody can see. */
 const PATIENCE_WITH_SILENCE = 60;
-/** The same while the process has more open than it had before the run: a file, a socket, a timer. */
+/** The same while the process has more open than before the run: a file, a socket, a timer. */
 const PATIENCE_WHILE_BUSY = 250;
 
-/** How often somebody who waits for a timer of the kit is asked whether there is something else. */
+/** After this many waits for a timer of the kit, and for nothing else, the kit stops looking for real work. */
 const TRIES = 3;
 
-/** What is known of how the middleware under test works. */
+/** What is known so far of how the middleware under test works. */
 export interface Habits {
-  /** Times it had nothing open, and waited for a timer of the kit indeed. */
+  /** How many times it had nothing open and waited for a timer of the kit. */
   tries: number;
-  /** It has had work done that cannot be seen: a digest in another thread keeps nothing open. */
+  /** It once did work that nobody can see: a digest in another thread, for example, keeps nothing open. */
   silent: boolean;
 }
 
 export interface RealWork {
-  /** Lets real time pass until what `signs` returns changes. False when it does not, or is not expected to. */
+  /** Lets real time pass until the result of `signs` changes. False if it does not change, or is not expected to. */
   stirs(signs: () => string, timerIsSet: boolean): Promise<boolean>;
 }
 
@@ -30,14 +30,14 @@ export function realWork(habits: Habits): RealWork {
   const before = new Map<string, number>();
   for (const type of openResources()) before.set(type, (before.get(type) ?? 0) + 1);
 
-  /** What is open beyond what was there before. */
+  /** What is open now and was not before. */
   function added(): string {
     const now = openResources();
     const more: string[] = [];
     for (const type of new Set([...before.keys(), ...now])) {
       const count = now.filter((one) => one === type).length;
       const was = before.get(type) ?? 0;
-      // What was about to go when the bench was made says nothing about what comes.
+      // It was about to be closed when the bench was made, so it doesn't count any more.
       if (count < was) before.set(type, count);
       if (count > was) more.push(`${type} ${count}`);
     }
@@ -51,7 +51,7 @@ export function realWork(habits: Habits): RealWork {
       await new Promise((resolve) => setTimeout(resolve, 1));
       if (signs() !== first) return true;
       const now = added();
-      // One file after the other: each gets its time.
+      // Something else is open now, such as the next file: begin to count again.
       if (now !== open) looks = 0;
       open = now;
     }
@@ -66,7 +66,7 @@ export function realWork(habits: Habits): RealWork {
   return {
     async stirs(signs, timerIsSet) {
       const unseen = added() === '';
-      // The timer is what it waits for, then.
+      // Then it is waiting for the timer.
       if (unseen && timerIsSet && !habits.silent && habits.tries >= TRIES) return false;
       const stirred = await changes(signs);
       if (unseen && stirred) habits.silent = true;
@@ -76,7 +76,7 @@ export function realWork(habits: Habits): RealWork {
   };
 }
 
-/** What keeps the process alive, but for the turns of the event loop that the kit itself asks for. */
+/** What keeps the process alive, except the turns of the event loop that the kit itself asks for. */
 function openResources(): readonly string[] {
   return (process.getActiveResourcesInfo?.() ?? []).filter((type) => type !== 'Immediate');
 }

@@ -1,4 +1,4 @@
-/** The conversations that middleware is held to its laws in, and the tools they use. */
+/** The conversations in which the laws are tried, and their tools. */
 
 import {
   type StandardSchema,
@@ -13,19 +13,19 @@ import { type Answer, chunks, failWith, hang, text, toolCalls } from '../scripte
 
 /** A conversation: what the user says, and what the model answers turn by turn. */
 export interface Scenario {
-  /** For the report. */
+  /** Names the conversation in error messages. */
   readonly name: string;
   /** What the user says. @default 'Hello.' */
   readonly input?: string;
   /** What the model answers in turn 1, 2, …; afterwards it says "Done.". The same turn gets the same answer each time. */
   readonly answers: readonly Answer[];
-  /** Tools beside those of the kit, which are named `kit_…`. */
+  /** Tools in addition to those of the kit, which are named `kit_…`. */
   readonly tools?: readonly Tool[];
 }
 
 /** A conversation in which the kit itself does something. */
 export interface KitScenario extends Scenario {
-  /** What the user says, where that is more than text. */
+  /** What the user says, if that is more than text. */
   readonly message?: UserMessage;
   /** A layer inside the middleware stops the run instead of calling the model. */
   readonly stopsAtModel?: boolean;
@@ -46,7 +46,7 @@ const image = {
 const file = { type: 'file', data: 'QW4gb25pb24u', mimeType: 'text/plain', name: 'onion.txt' } as const;
 const add = (a: number, b: number, id?: string) => ({ name: 'kit_add', args: { a, b }, ...(id && { id }) });
 
-/** Nothing goes wrong here, and there is nothing to find: whoever acts only on trouble stays out of sight. */
+/** Nothing goes wrong here and there is nothing to find, so a middleware that acts only on trouble does nothing. */
 export const CALM: readonly KitScenario[] = deepFreeze([
   { name: 'an answer of text', answers: [text('Good morning. How are you?')] },
   { name: 'an empty answer', answers: [text('')] },
@@ -85,13 +85,13 @@ export const CALM: readonly KitScenario[] = deepFreeze([
   },
 ]);
 
-/** Calls of one batch run at once. Whoever lets in one after the other makes these two wait for each other in vain. */
+/** Calls of one batch run at once. A middleware that lets them in one by one makes these two wait for each other in vain. */
 export const MEETING: KitScenario = deepFreeze({
   name: 'two tool calls that wait for each other',
   answers: [toolCalls({ name: 'kit_meet', id: 'a' }, { name: 'kit_meet', id: 'b' }), text('They met.')],
 });
 
-/** As many turns as it takes for what is left behind by each of them to add up. */
+/** Enough turns for what each of them leaves behind to add up. */
 export const MANY_TURNS: KitScenario = deepFreeze({
   name: 'eight turns',
   answers: Array.from({ length: 7 }, (_, i) => toolCalls(add(i, 1))),
@@ -118,7 +118,7 @@ export const TROUBLE: readonly Scenario[] = deepFreeze([
   { name: 'the same call id twice', answers: [toolCalls(add(1, 2, 'x'), add(3, 4, 'x')), text('Done.')] },
 ]);
 
-/** Conversations with a long answer, for cutting it up. */
+/** Conversations with a long answer, to cut into pieces. */
 export const WORDY: readonly Scenario[] = deepFreeze([
   {
     name: 'a long answer with thinking and tool calls',
@@ -135,15 +135,15 @@ export const WORDY: readonly Scenario[] = deepFreeze([
 ]);
 
 export interface KitToolsOptions {
-  /** Told of every execution, whoever asked for it. */
+  /** Called for every execution. */
   readonly onCall: () => void;
   readonly tick: () => Promise<void>;
   /** Waits until the signal aborts. */
   readonly hang: (signal: AbortSignal) => Promise<void>;
-  /** Waits for another who does so too. */
+  /** Waits for another call that waits too. */
   readonly meet: () => Promise<string>;
   readonly abort: () => void;
-  /** The errors of the tools cannot be changed. */
+  /** Freezes the errors of the tools. */
   readonly freeze: boolean;
 }
 
@@ -197,7 +197,7 @@ export function kitTools({
   ];
 }
 
-/** An error that those who retry would retry. */
+/** An error that is worth a retry. */
 export function transient(): Error {
   return Object.assign(new Error('Overloaded.'), { status: 503, code: 'ECONNRESET' });
 }
@@ -230,7 +230,7 @@ const twoNumbers = schema(
   ({ a, b }) => typeof a === 'number' && typeof b === 'number',
 );
 
-// biome-ignore lint/suspicious/noExplicitAny: what a tool of the kit takes is known to its scenario only.
+// biome-ignore lint/suspicious/noExplicitAny: only the scenario knows what its tool takes.
 function schema(expected: string, fits: (value: any) => boolean): StandardSchema<any> {
   return {
     '~standard': {

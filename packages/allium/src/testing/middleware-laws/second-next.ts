@@ -1,4 +1,4 @@
-/** A layer further out may call `next()` again, or twice at once: each attempt works, and asks for the same. */
+/** The law `second-next`. */
 import type { Middleware, Next } from '../../index.js';
 import { expectSame } from '../same.js';
 import { allScenarios, during, fresh, type MiddlewareCheck } from './context.js';
@@ -16,6 +16,8 @@ const AGAIN: Readonly<Record<string, Again>> = {
 
 export const secondNext: MiddlewareCheck<'second-next'> = {
   law: 'second-next',
+  statement:
+    'An outer layer may call `next()` again, or twice at once: every attempt works and sends the same request.',
   async check(context) {
     for (const scenario of allScenarios(context)) {
       const once = essential(await fresh(context, { outer: around((next) => next()) }).run(scenario));
@@ -23,7 +25,7 @@ export const secondNext: MiddlewareCheck<'second-next'> = {
         await during(`${scenario.name}, with next() called ${how} around it`, async () => {
           const twice = essential(await fresh(context, { outer: around(again) }).run(scenario));
           for (const key of Object.keys(once) as (keyof typeof once)[]) {
-            expectSame(twice[key], once[key], `the ${key} as when it is called once`);
+            expectSame(twice[key], once[key], `the ${key}`, { as: 'when it is called once' });
           }
         });
       }
@@ -39,7 +41,7 @@ function around(again: Again): Middleware {
   };
 }
 
-/** What has to be the same: not usage, which grows, nor metadata, which may say that it came from a cache. */
+/** What has to be the same. Not usage, which grows, nor metadata, which may say that an answer came from a cache. */
 function essential({ conversation, result, asked }: Observation) {
   const distinct = new Set(asked.map((request) => JSON.stringify(request)));
   return {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { strayRejections } from './stray-rejections.js';
 
 describe('strayRejections', () => {
-  it('returns what was rejected without being handled, and gives the listeners back', async () => {
+  it('returns the unhandled rejections and puts the other listeners back', async () => {
     const before = process.listeners('unhandledRejection');
     const caught = await strayRejections(async () => {
       void Promise.reject('stray');
@@ -12,7 +12,7 @@ describe('strayRejections', () => {
     expect(process.listeners('unhandledRejection')).toEqual(before);
   });
 
-  it('gives the listeners back when the work fails, and when two overlap', async () => {
+  it('puts the other listeners back if the work fails, and if two overlap', async () => {
     const before = process.listeners('unhandledRejection');
     let release = (): void => {};
     const held = new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** Catches rejections that nobody handles, which would otherwise end the process or fail somebody else's test. */
+/** Catches unhandled rejections, which would otherwise end the process or fail another test. */
 
 const catching = new Set<unknown[]>();
 let others: readonly ((reason: unknown, promise: Promise<unknown>) => void)[] = [];
@@ -10,7 +10,7 @@ export async function strayRejections(work: () => Promise<void>): Promise<readon
   catching.add(caught);
   try {
     await work();
-    // Node tells of them when the microtasks are done.
+    // Node reports them when the microtasks are done.
     await new Promise((resolve) => setImmediate(resolve));
   } finally {
     catching.delete(caught);

@@ -11,9 +11,9 @@ import {
   responseOf,
 } from './context.js';
 
-/** Asked for text it answers with text. */
 export const text: ModelCheck<'text'> = {
   law: 'text',
+  statement: 'Asked for text, the model answers with text.',
   check: (context) =>
     expectAnswer(context, context.text, (content) => {
       if (textOf({ content }) === '')
@@ -21,9 +21,9 @@ export const text: ModelCheck<'text'> = {
     }),
 };
 
-/** Asked for a tool it calls one of those it was offered. */
 export const toolCall: ModelCheck<'tool-call'> = {
   law: 'tool-call',
+  statement: 'Asked to use a tool, the model calls one of the tools it was offered.',
   check: (context) =>
     expectAnswer(context, context.toolCall, (content) => {
       const offered = context.toolCall.request().tools.map(({ name }) => name);
@@ -33,14 +33,14 @@ export const toolCall: ModelCheck<'tool-call'> = {
       const stranger = called.find((name) => !offered.includes(name));
       if (stranger !== undefined)
         throw new Error(
-          `Expected calls of ${offered.join(' or ')} only, got one of ${describeValue(stranger)}.`,
+          `Expected calls only to ${offered.join(' or ')}, got one to ${describeValue(stranger)}.`,
         );
     }),
 };
 
-/** Asked to think aloud it does. */
 export const thinking: ModelCheck<'thinking'> = {
   law: 'thinking',
+  statement: 'Asked to think aloud, the model does.',
   needs: (context) => (context.thinking ? undefined : 'It needs `thinking`.'),
   check: (context) =>
     expectAnswer(context, context.thinking!, (content) => {
@@ -49,9 +49,9 @@ export const thinking: ModelCheck<'thinking'> = {
     }),
 };
 
-/** The arguments of a call are the text of one JSON object. */
 export const toolArguments: ModelCheck<'tool-arguments'> = {
   law: 'tool-arguments',
+  statement: 'The arguments of a tool call are the text of one JSON object.',
   async check(context) {
     for (const { name, arguments: json } of await callsOf(context)) {
       const value = parsed(name, json);
@@ -61,9 +61,9 @@ export const toolArguments: ModelCheck<'tool-arguments'> = {
   },
 };
 
-/** The calls of one answer can be told apart. */
 export const callIds: ModelCheck<'call-ids'> = {
   law: 'call-ids',
+  statement: 'Every tool call of an answer has an id of its own.',
   async check(context) {
     const ids = (await callsOf(context)).map(({ id }) => id);
     if (!ids.includes('') && new Set(ids).size === ids.length) return;
@@ -73,7 +73,7 @@ export const callIds: ModelCheck<'call-ids'> = {
   },
 };
 
-/** The answer has what the capability is named for, and is what the author expects. */
+/** Checks that the answer has what the capability is named for, and what the author expects. */
 async function expectAnswer(
   context: ModelLawContext,
   { request, expect }: Capability,

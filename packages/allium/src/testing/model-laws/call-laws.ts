@@ -1,4 +1,4 @@
-/** Laws about calls: how they are ended, how they fail, and that they do not get in each other's way. */
+/** Laws about calls: how they are aborted, how they fail, and that they do not disturb each other. */
 
 import type { Model, ModelPart, ModelRequest } from '../../index.js';
 import { deepFreeze, describeValue, messageOf } from '../../kit/index.js';
@@ -14,16 +14,14 @@ import {
   within,
 } from './context.js';
 
-/**
- * An abort ends the stream soon, at its beginning and at its end. A stream that had nothing left but its `finish` part
- * may come to it: whether the answer or the abort was first is then a matter of taste.
- */
+/** A stream with nothing left but its `finish` part may still send it: nobody can say whether the answer or the abort was first. */
 export const abort: ModelCheck<'abort'> = {
   law: 'abort',
+  statement: 'An abort ends the stream soon, before its first part, after it and near the end.',
   async check(context) {
     await expectAbort(context, 'before its first part', 0);
     await expectAbort(context, 'after its first part', 1);
-    // Whoever heeds the signal at the beginning only shows itself as late as can be. A call that fails is for other laws.
+    // This finds a model that looks at the signal only at the beginning. A call that fails is the business of other laws.
     const whole = await read(context, context.text.request()).catch(() => []);
     const before = whole.findIndex((part) => part?.type === 'finish');
     if (before > 2) await expectAbort(context, 'before its last piece', before - 1);
@@ -42,13 +40,13 @@ async function expectAbort(context: ModelLawContext, when: string, after: number
     controller.abort(new Error('The kit aborts.'));
     parts = await within(abortWithinMs, `A stream that was aborted ${when} did not end`, rest(iterator));
   } catch (error) {
-    // To reject with whatever it likes is the usual way to end.
+    // An aborted stream usually rejects, with whatever error it likes.
     if (error instanceof Late) throw error;
   }
   const place = parts.findIndex((part) => part?.type === 'finish');
   if (place > 0 || (place === 0 && after === 0)) {
     throw new Error(
-      `Expected a stream that was aborted ${when} to break off, but it came to its \`finish\` part. Look at \`signal\` before each part.`,
+      `Expected a stream that was aborted ${when} to stop, but it went on to its \`finish\` part. Check \`signal\` before each part.`,
     );
   }
 }
@@ -69,9 +67,9 @@ async function rest(iterator: Parts): Promise<ModelPart[]> {
   }
 }
 
-/** A call that fails rejects; it does not come to an end that looks like an answer. */
 export const errorsReject: ModelCheck<'errors-reject'> = {
   law: 'errors-reject',
+  statement: 'When a call fails, its stream rejects. It does not end like an answer.',
   needs: ({ failing }) => (failing ? undefined : 'It needs `failing`.'),
   async check({ failing, timeoutMs }) {
     const { open, request } = failing!;
@@ -85,14 +83,14 @@ export const errorsReject: ModelCheck<'errors-reject'> = {
       return;
     }
     throw new Error(
-      `Expected the stream of a call that fails to reject, but it ended with ${describeValue(parts.at(-1))}.`,
+      `Expected the stream of the failing call to reject, but it ended with ${describeValue(parts.at(-1))}.`,
     );
   },
 };
 
-/** One model serves any number of calls at once. */
 export const concurrentCalls: ModelCheck<'concurrent-calls'> = {
   law: 'concurrent-calls',
+  statement: 'One model serves any number of calls at once, and each gets its own answer.',
   async check(context) {
     const requests = [context.text.request, context.toolCall.request, context.text.request];
     const alone: ReturnType<typeof contentOf>[] = [];
@@ -103,20 +101,20 @@ export const concurrentCalls: ModelCheck<'concurrent-calls'> = {
     for (const [i, parts] of together.entries()) {
       const [content, expected] = [contentOf(parts), alone[i]!];
       const what = `answer ${i + 1} of 3 calls at once`;
-      if (context.deterministic) expectSame(content, expected, `${what} as when it is called alone`);
-      else expectSame(content.length > 0, expected.length > 0, `whether there is anything in ${what}`);
+      if (context.deterministic) expectSame(content, expected, what, { as: 'when it is called alone' });
+      else expectSame(content.length > 0, expected.length > 0, `whether ${what} has any content`);
     }
   },
 };
 
-/** The request belongs to the caller, who may send it again. */
 export const requestUnchanged: ModelCheck<'request-unchanged'> = {
   law: 'request-unchanged',
+  statement: 'The model does not change its request, so the caller can send it again.',
   async check(context) {
     for (const { request } of capabilities(context)) {
       const sent = request();
       await read(context, sent);
-      expectSame(sent, request(), 'the request after the call as it was before');
+      expectSame(sent, request(), 'the request after the call', { as: 'before it' });
       await read(context, deepFreeze(request())).catch((error) => {
         throw new Error(`Expected a frozen request to be answered like any other, got: ${messageOf(error)}`, {
           cause: error,

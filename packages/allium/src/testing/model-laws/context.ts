@@ -7,7 +7,7 @@ import type { Law } from '../law-runner.js';
 export interface Capability {
   /** The request, made anew each time. */
   readonly request: () => ModelRequest;
-  /** Throws when the answer is not what it should be. */
+  /** Throws if the answer is wrong. */
   readonly expect: ((response: ModelResponse) => void) | undefined;
 }
 
@@ -43,14 +43,14 @@ export async function readAll(model: Model, request: ModelRequest): Promise<Mode
   return parts;
 }
 
-/** The content of an answer, as far as it can be put together: another law is about parts that are wrong. */
+/** The content of an answer. Wrong parts are left out: another law is about them. */
 export function contentOf(parts: readonly ModelPart[]): ModelResponse['content'] {
   const assembler = new ResponseAssembler('the model');
   for (const part of parts) {
     try {
       if (part.type !== 'finish') assembler.add(part);
     } catch {
-      // The law about valid parts names it.
+      // The law `valid-parts` reports it.
     }
   }
   return assembler.content as ModelResponse['content'];
@@ -71,7 +71,7 @@ export async function within<T>(ms: number, late: string, work: Promise<T>): Pro
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Late(`${late} within ${ms} ms.`)), ms);
   });
-  // Whatever comes after the deadline has nobody to go to.
+  // After the deadline nobody waits for it, and its error must not be unhandled.
   work.catch(() => {});
   try {
     return await Promise.race([work, deadline]);

@@ -2,12 +2,12 @@
 
 import { type ModelPart, modelName } from '../../index.js';
 import { describeValue, isThenable, ResponseAssembler } from '../../kit/index.js';
-import { expectSame } from '../same.js';
 import { capabilities, type ModelCheck, read, within } from './context.js';
 
-/** It has a name, and `stream()` returns the stream itself. */
 export const streamShape: ModelCheck<'stream-shape'> = {
   law: 'stream-shape',
+  statement:
+    'The model has a `provider` and an `id`, and `stream()` returns the stream itself, not a promise.',
   async check({ open, text, timeoutMs }) {
     const model = open();
     for (const key of ['provider', 'id'] as const) {
@@ -15,7 +15,7 @@ export const streamShape: ModelCheck<'stream-shape'> = {
       throw new Error(`Expected \`${key}\` to be non-empty text, got ${describeValue(model[key])}.`);
     }
     const stream: unknown = model.stream(text.request(), { signal: new AbortController().signal });
-    const advice = 'It is no async function: make it an async generator.';
+    const advice = 'Make it an async generator, not an async function.';
     if (isThenable(stream)) {
       stream.then(undefined, () => {});
       throw new Error(`Expected stream() to return the stream itself, got a promise. ${advice}`);
@@ -24,14 +24,14 @@ export const streamShape: ModelCheck<'stream-shape'> = {
       throw new Error(
         `Expected stream() to return an async iterable, got ${describeValue(stream)}. ${advice}`,
       );
-    // What is in it is for other laws, but it is not left open.
+    // Read it to its end, so that it isn't left open. Its content is the business of other laws.
     await within(timeoutMs, 'The answer did not end', drain(stream)).catch(() => {});
   },
 };
 
-/** Every part is one the kernel knows, and fits to those before it. */
 export const validParts: ModelCheck<'valid-parts'> = {
   law: 'valid-parts',
+  statement: 'Every part has a known type and fits the parts before it.',
   async check(context) {
     for (const { request } of capabilities(context)) {
       const assembler = new ResponseAssembler(modelName(context.open()));
@@ -40,9 +40,9 @@ export const validParts: ModelCheck<'valid-parts'> = {
   },
 };
 
-/** `finish` comes once, last, and with a known reason. */
 export const finish: ModelCheck<'finish'> = {
   law: 'finish',
+  statement: '`finish` comes once, comes last and has a known reason.',
   async check(context) {
     for (const { request } of capabilities(context)) {
       const parts = await read(context, request());
@@ -51,15 +51,18 @@ export const finish: ModelCheck<'finish'> = {
         throw new Error(
           `Expected the stream to end with a \`finish\` part, got ${describeValue(parts.at(-1))}.`,
         );
-      expectSame(places, [parts.length], 'the places of `finish` among the parts');
+      if (places.length > 1 || places[0] !== parts.length)
+        throw new Error(
+          `Expected one \`finish\` part, the last of ${parts.length}, got it as part ${places.join(' and ')}.`,
+        );
       new ResponseAssembler(modelName(context.open())).add(parts.at(-1)!);
     }
   },
 };
 
-/** `finish` tells how many tokens were used: by this call, not by all so far. */
 export const usage: ModelCheck<'usage'> = {
   law: 'usage',
+  statement: '`finish` reports the tokens of this call, not a running total.',
   async check(context) {
     for (const { request } of capabilities(context)) {
       const parts = await read(context, request());
@@ -70,7 +73,7 @@ export const usage: ModelCheck<'usage'> = {
     const ask = async () => finishOf(await read({ ...context, open: () => model }, context.text.request()));
     const [first, again] = [await ask(), await ask()];
     expectNoMore('inputTokens', first, again);
-    // A live model may have more to say the second time.
+    // A live model may say more the second time.
     if (context.deterministic) expectNoMore('outputTokens', first, again);
   },
 };
@@ -89,7 +92,7 @@ function expectNoMore(
   const [before, after] = [first?.usage?.[key] ?? 0, again?.usage?.[key] ?? 0];
   if (after > before)
     throw new Error(
-      `Expected ${key} of a request that is sent again to be no more than the first time (${before}), got ${after}. Report the usage of one call, not a running total.`,
+      `Expected ${key} to be the same or less when a request is sent again (${before} the first time), got ${after}. Report the usage of one call, not a running total.`,
     );
 }
 
@@ -98,7 +101,7 @@ function expectUsage({ usage: given }: Finish, hasText: boolean): void {
   const others = Object.values(given ?? {}).filter((value) => value !== undefined);
   if (![inputTokens, outputTokens, ...others].every(isCount)) {
     throw new Error(
-      `Expected \`usage\` of the finish part to hold inputTokens and outputTokens, and only numbers ≥ 0, got ${describeValue(given)}.`,
+      `Expected \`usage\` of the finish part to have inputTokens and outputTokens, and only numbers ≥ 0, got ${describeValue(given)}.`,
     );
   }
   if (hasText && outputTokens === 0)

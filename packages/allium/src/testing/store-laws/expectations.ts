@@ -39,7 +39,7 @@ export async function sessionsOf(
       ...(cursor !== undefined && { cursor }),
     });
     sessions.push(...page.sessions);
-    // Pages that go round in a circle break one law, and are to hang no other.
+    // Pages that go round in a circle break one law and must not hang the others.
     if (page.next === undefined || cursors.has(page.next)) return sessions;
     cursor = page.next;
     cursors.add(cursor);
@@ -66,7 +66,7 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : String(error);
 }
 
-/** Changes everything reachable that lets itself be changed. */
+/** Changes everything in `value` that can be changed. */
 export function meddle(value: unknown): void {
   if (typeof value !== 'object' || value === null) return;
   for (const key of Object.keys(value)) {

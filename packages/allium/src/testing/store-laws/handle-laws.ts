@@ -6,6 +6,7 @@ import { cancel, run, text } from './samples.js';
 export const HANDLE_LAWS = [
   {
     law: 'two-handles',
+    statement: "Two handles on the same data see each other's writes at once, and only one can win a place.",
     needs: 'reopen',
     async check({ open, reopen, prefix }) {
       const one = await open();
@@ -30,12 +31,12 @@ export const HANDLE_LAWS = [
       equal(
         attempts.filter(({ ok }) => ok).length,
         1,
-        'how many of 16 appends at once through two handles succeeded',
+        'the number of successes among 16 appends at once through two handles',
       );
       equal(
         texts(await one.read(prefix, 4)),
         attempts.flatMap(({ ok }, i) => (ok ? [`${i}`] : [])),
-        'the entry that stands after them',
+        'the entry of the append that succeeded',
       );
 
       await two.post(prefix, cancel('from two'));
@@ -43,7 +44,7 @@ export const HANDLE_LAWS = [
         equal(
           reasons(await handle.take(prefix, 0)),
           ['from two'],
-          'the item posted through the second handle, as each of them takes it',
+          'the item posted through the second handle, taken through either,',
         );
       await two.delete(prefix);
       await conflicts(
@@ -60,12 +61,13 @@ export const HANDLE_LAWS = [
   },
   {
     law: 'crash',
+    statement: 'What was confirmed is there after a crash. An append under way is there whole or not at all.',
     needs: 'reopen',
     async check({ open, reopen, prefix }) {
       const one = await open();
       await one.append(prefix, 0, [run('r', prefix, 10), text('a')]);
       await one.post(prefix, cancel('posted'));
-      // The first handle is never closed: whatever was confirmed has to be there for the next one.
+      // The first handle is never closed. The next one must find everything that was confirmed.
       const two = await reopen(one);
       equal(texts(await two.read(prefix, 2)), ['a'], 'the entries found after a crash');
       equal(reasons(await two.take(prefix, 0)), ['posted'], 'the inbox found after a crash');

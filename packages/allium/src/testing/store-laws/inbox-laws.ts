@@ -7,6 +7,7 @@ import { cancel, text } from './samples.js';
 export const INBOX_LAWS = [
   {
     law: 'inbox-order',
+    statement: 'Inbox items come back in the order they were posted, numbered from 1.',
     async check({ open, prefix }) {
       const store = await open();
       await store.append(prefix, 0, [text('a')]);
@@ -41,6 +42,8 @@ export const INBOX_LAWS = [
   },
   {
     law: 'inbox-cursor',
+    statement:
+      'Taking items does not remove them. Asking for those after a number does remove those up to it.',
     async check({ open, prefix }) {
       const store = await open();
       await store.append(prefix, 0, [text('a')]);
@@ -49,25 +52,27 @@ export const INBOX_LAWS = [
       equal(
         reasons(await store.take(prefix, 0)).sort(),
         ['one', 'three', 'two'],
-        'the items after 0 when asked again: taking does not remove',
+        'the items after 0 when asked again (taking does not remove)',
       );
       equal(reasons(await store.take(prefix, 2)), ['three'], 'the items after 2');
       equal(
         reasons(await store.take(prefix, 0)),
         ['three'],
-        'the items after 0, those up to 2 being forgotten',
+        'the items after 0 once somebody asked for those after 2',
       );
       equal(await store.take(prefix, 3), [], 'the items after the last');
       await store.post(prefix, cancel('four'));
       equal(
         await store.take(prefix, 3),
         [{ n: 4, item: cancel('four') }],
-        'an item posted when all before were forgotten: it goes on counting',
+        'an item posted when the others are gone (the numbers go on)',
       );
     },
   },
   {
     law: 'inbox-taken',
+    statement:
+      'Items that an entry took over are gone from the inbox, and the next one gets the next number.',
     async check({ open, prefix }) {
       const store = await open();
       await store.append(prefix, 0, [text('a')]);
@@ -83,16 +88,17 @@ export const INBOX_LAWS = [
       equal(
         left,
         [{ n: 4, item: cancel('four') }],
-        'the items after an entry took over one and three: they are gone, and it goes on counting',
+        'the items after an entry took over numbers 1 and 3 (they are gone, and the numbers go on)',
       );
     },
   },
   {
     law: 'inbox-current',
+    statement: 'The inbox shows an item as soon as it is posted, also right after an append or beside one.',
     async check({ open, prefix }) {
       const store = await open();
       for (let n = 1; n <= 8; n++) {
-        // What was found in the inbox along with an append does not hold for what is posted after it, or at the same time.
+        // A store may look into the inbox along with an append. What it found then is out of date after the next post.
         const appended = async (): Promise<unknown> => store.append(prefix, n - 1, [text(`${n}`)]);
         const posted = async (): Promise<unknown> => store.post(prefix, cancel(`${n}`));
         if (n % 2 === 0) await Promise.all([appended(), posted()]);
@@ -103,13 +109,14 @@ export const INBOX_LAWS = [
         equal(
           reasons(await store.take(prefix, 0)).includes(`${n}`),
           true,
-          'whether the inbox has an item that was posted right after an append, or beside it,',
+          'whether the inbox has an item that was posted right after an append or beside one',
         );
       }
     },
   },
   {
     law: 'inbox-early',
+    statement: 'Items can be posted before the first append. They do not make the session exist.',
     async check({ open, prefix }) {
       const store = await open();
       await store.post(prefix, cancel('early'));

@@ -1,4 +1,4 @@
-/** The laws of the store port. Each looks at one promise only, so that a broken store fails under the right name. */
+/** The laws of the store port. Each checks one promise, so that a broken store fails under the right name. */
 import { HANDLE_LAWS } from './handle-laws.js';
 import { INBOX_LAWS } from './inbox-laws.js';
 import { JOURNAL_LAWS } from './journal-laws.js';

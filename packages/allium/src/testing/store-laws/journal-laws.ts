@@ -20,9 +20,10 @@ import { wholeEntries, wholeItems } from './whole-samples.js';
 export const JOURNAL_LAWS = [
   {
     law: 'order',
+    statement: 'Entries come back in the order in which they were appended.',
     async check({ open, prefix }) {
       const store = await open();
-      // Each batch is of a process whose clock is behind that of the one before.
+      // Each batch comes from a process whose clock is behind that of the one before.
       const at = (time: number, ...ids: string[]) => ids.map((id) => ({ ...text(id), at: time }));
       await store.append(prefix, 0, at(NOW, 'a', 'b', 'c'));
       await store.append(prefix, 3, at(NOW - 20, 'd'));
@@ -32,7 +33,7 @@ export const JOURNAL_LAWS = [
         ['a', 'b', 'c', 'd', 'e', 'f'],
         'the entries in the order they were appended',
       );
-      // As many as it takes for numbers that are sorted as text to go wrong: 10 stands before 2 then.
+      // Enough entries to catch a store that sorts numbers as text, which puts 10 before 2.
       const many = numbered(2_000);
       await store.append(`${prefix}-many`, 0, many);
       equal(
@@ -44,6 +45,7 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'gapless-seq',
+    statement: 'Entries are numbered 1, 2, 3 and so on, without a gap. An append of nothing changes nothing.',
     async check({ open, prefix }) {
       const store = await open();
       equal(await store.head(prefix), 0, 'the head of a session that does not exist');
@@ -60,7 +62,7 @@ export const JOURNAL_LAWS = [
         [1, 2, 3, 4],
         'the `seq` of four entries',
       );
-      // An append of nothing may be refused. It moves no number, and no session comes of it.
+      // A store may refuse an append of nothing. Otherwise it changes no number and makes no session.
       const none = `${prefix}-none`;
       for (const [id, seq] of [
         [none, 0],
@@ -75,9 +77,9 @@ export const JOURNAL_LAWS = [
         );
       }
       const listed = (await sessionsOf(store, {})).some(({ sessionId }) => sessionId === none);
-      equal(listed, false, 'whether a session is listed to which nothing was ever appended');
+      equal(listed, false, 'whether `list` shows a session to which nothing was ever appended');
       await store.append(`${prefix}-many`, 0, numbered(2_000));
-      // In which order they come is for another law.
+      // Their order is the business of another law.
       const seqs = (await store.read(`${prefix}-many`, 1)).map(({ seq }) => seq);
       equal(
         seqs.sort((a, b) => a - b),
@@ -88,19 +90,20 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'atomic-append',
+    statement: 'A batch is written whole or not at all, and no reader sees a part of it.',
     async check({ open, prefix }) {
       const store = await open();
-      // A batch with a value that is no JSON: it may be refused or kept, but only as a whole.
+      // A bigint is not JSON. The store may refuse the batch or keep it, but only as a whole.
       const poison = { ...head(), type: 'state', cell: 'c', version: 1, value: 1n } as const;
       const attempt = await settled(() => store.append(prefix, 0, [text('a'), poison, text('c')]));
       const kept = (await store.read(prefix, 1)).length;
       equal(
         kept,
         attempt.ok ? 3 : 0,
-        `the entries kept of a batch of 3 that was ${attempt.ok ? 'accepted' : 'refused'}`,
+        `the number of entries kept of a batch of 3 that was ${attempt.ok ? 'accepted' : 'refused'}`,
       );
 
-      // Whoever reads meanwhile sees whole batches.
+      // Anybody who reads meanwhile sees whole batches.
       const other = `${prefix}-read`;
       let writing = true;
       const write = (async () => {
@@ -112,7 +115,7 @@ export const JOURNAL_LAWS = [
         equal(
           (await store.read(other, 1)).length % 3,
           0,
-          'what is left over when a reader divides by whole batches of 3',
+          'the number of entries that a reader sees beyond whole batches of 3',
         );
       while (writing && (await tick()));
       await write;
@@ -120,6 +123,7 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'expected-seq',
+    statement: 'An append anywhere but at the end of the session fails with SESSION_CONFLICT.',
     async check({ open, prefix }) {
       const store = await open();
       await conflicts(
@@ -147,6 +151,8 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'one-winner',
+    statement:
+      'When several appends want the same place at once, one succeeds and the others fail with SESSION_CONFLICT.',
     async check({ open, prefix }) {
       const store = await open();
       for (const at of [0, 1, 2]) {
@@ -163,15 +169,16 @@ export const JOURNAL_LAWS = [
         equal(
           attempts.filter(({ ok }) => ok).length,
           1,
-          `how many of 16 appends at ${at}, made at once, succeeded`,
+          `the number of successes among 16 appends made at once at ${at}`,
         );
         for (const { ok, error } of attempts)
-          if (!ok) equal(codeOf(error), 'SESSION_CONFLICT', 'the code of the error of the others');
+          if (!ok) equal(codeOf(error), 'SESSION_CONFLICT', 'the error code of an append that lost');
       }
     },
   },
   {
     law: 'conflict-writes-nothing',
+    statement: 'An append that conflicts writes nothing.',
     async check({ open, prefix }) {
       const store = await open();
       await store.append(prefix, 0, [run('r', prefix, 10), text('a')]);
@@ -193,19 +200,20 @@ export const JOURNAL_LAWS = [
       equal(
         texts(await store.read(other, 1)).sort(),
         won.sort(),
-        'the entries after 16 appends at once: those of the winner',
+        'the entries after 16 appends at once, of which only one succeeds,',
       );
     },
   },
   {
     law: 'values',
+    statement: 'Every JSON value, entry and inbox item comes back with everything that was in it.',
     async check({ open, prefix }) {
       const store = await open();
       for (const [i, value] of VALUES.entries()) await roundTrip(store, `${prefix}-${i}`, value);
       for (const [i, entry] of wholeEntries().entries()) {
         const id = `${prefix}-entry-${i}`;
         await store.append(id, 0, [structuredClone(entry)]);
-        // Its number is for another law.
+        // Its number is the business of another law.
         const found = (await store.read(id, 1)).map(({ seq: _, ...rest }) => rest);
         equal(found, [entry], `an entry of type "${entry.type}", with all its fields, read back`);
       }
@@ -220,6 +228,7 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'large-values',
+    statement: 'Long texts and large batches come back whole.',
     async check({ open, prefix }) {
       const store = await open();
       await roundTrip(store, `${prefix}-text`, 'allium '.repeat(700_000));
@@ -228,7 +237,7 @@ export const JOURNAL_LAWS = [
         `${prefix}-list`,
         Array.from({ length: 50_000 }, (_, i) => ({ i, name: `item ${i}` })),
       );
-      // A message may have a column of its own, with a limit of its own.
+      // Messages may have a column of their own, with its own limit.
       const long = text('onion '.repeat(100_000));
       await store.append(`${prefix}-message`, 0, [{ ...long, message: { ...long.message, id: 'm' } }]);
       const [found] = await store.read(`${prefix}-message`, 1);
@@ -238,7 +247,7 @@ export const JOURNAL_LAWS = [
         'a long message read back',
       );
       await store.append(prefix, 0, numbered(2_000));
-      equal((await store.read(prefix, 1)).length, 2_000, 'the entries of a batch of 2000');
+      equal((await store.read(prefix, 1)).length, 2_000, 'the number of entries of a batch of 2000');
       equal(
         await store.append(prefix, 2_000, [text('after')]),
         2_001,
@@ -248,6 +257,7 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'unicode',
+    statement: 'Any text comes back unchanged, even text that UTF-8 cannot hold.',
     async check({ open, prefix }) {
       const store = await open();
       for (const [i, value] of UNICODE.entries()) {
@@ -258,6 +268,7 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'read-from',
+    statement: '`read` begins with exactly the entry it is asked for, also in the middle of a batch.',
     async check({ open, prefix }) {
       const store = await open();
       equal(await store.read(prefix, 1), [], 'the entries of a session that does not exist');
@@ -275,6 +286,8 @@ export const JOURNAL_LAWS = [
   },
   {
     law: 'no-sharing',
+    statement:
+      'The store shares no object with its callers: what they change in theirs does not change its own.',
     async check({ open, prefix }) {
       const store = await open();
       const value = { list: [1, 2, 3] };

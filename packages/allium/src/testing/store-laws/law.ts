@@ -1,8 +1,9 @@
 /** What a law of the store port is. */
 
 import type { Store } from '../../index.js';
+
 export interface LawContext {
-  /** Begins every session id and tenant of this trial. */
+  /** Every session id and tenant of this trial begins with it. */
   readonly prefix: string;
   open(): Promise<Store>;
   reopen(store: Store): Promise<Store>;
@@ -10,6 +11,7 @@ export interface LawContext {
 
 export interface StoreLawEntry {
   readonly law: string;
+  readonly statement: string;
   readonly needs?: 'reopen';
   readonly check: (context: LawContext) => Promise<void>;
 }

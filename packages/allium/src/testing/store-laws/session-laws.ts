@@ -8,11 +8,12 @@ import { cancel, head, ODD_IDS, run, text } from './samples.js';
 export const SESSION_LAWS = [
   {
     law: 'independent-sessions',
+    statement: 'What happens to one session leaves the others alone, even if their ids begin alike.',
     async check({ open, prefix }) {
       const store = await open();
       // One id is the beginning of the other, which is where stores built on key prefixes go wrong.
       const [a, b] = [prefix, `${prefix}-b`];
-      // Looks a little like those of sub-agents, which go with the session of their agent.
+      // These look a little like ids of sub-agents' sessions, which are deleted with the session of their agent.
       const others = [`${prefix}/r_1`, `${prefix}/b`, `${prefix}-b/r_1.2.0`];
       for (const id of others) await store.append(id, 0, [text(id)]);
       await store.append(a, 0, [text('a1')]);
@@ -27,19 +28,20 @@ export const SESSION_LAWS = [
       equal(
         texts(await store.read(b, 1)),
         ['b1', 'b2'],
-        'the entries of the second session, the first being deleted',
+        'the entries of the second session after the first was deleted',
       );
       equal(
         reasons(await store.take(b, 0)),
         ['for b'],
-        'the inbox of the second session, the first being deleted',
+        'the inbox of the second session after the first was deleted',
       );
       for (const id of others)
-        equal(texts(await store.read(id, 1)), [id], `the entries of ${id}, with ${a} deleted`);
+        equal(texts(await store.read(id, 1)), [id], `the entries of ${id} after ${a} was deleted`);
     },
   },
   {
     law: 'session-ids',
+    statement: 'Any text can be a session id, and two different ids never mean the same session.',
     async check({ open, prefix }) {
       const store = await open();
       const ids = ODD_IDS.map((id) => `${id}${prefix}${id}`);
@@ -52,7 +54,7 @@ export const SESSION_LAWS = [
         );
       const listed = await sessionsOf(store, { tenant: `${prefix}-ids` });
       equal(listed.map(({ sessionId }) => sessionId).sort(), [...ids].sort(), 'the ids that `list` gives');
-      // Text no database can hold as it is may be refused, but two such ids must not become one session.
+      // Some text fits into no database. A store may refuse such ids, but two of them must not become one session.
       const [one, two] = [`${prefix}\ud800`, `${prefix}\ud801`];
       await settled(() => store.append(one, 0, [text('one')]));
       const second = await settled(() => store.read(two, 1));
@@ -60,12 +62,14 @@ export const SESSION_LAWS = [
         equal(
           second.value,
           [],
-          'the entries of a session of which only one with a similar, ill-formed id was written',
+          'the entries of a session that nobody wrote to, though one with a similar ill-formed id exists,',
         );
     },
   },
   {
     law: 'list-tenant',
+    statement:
+      '`list` returns only the sessions of the tenant it is asked for. The first run decides whose a session is.',
     async check({ open, prefix }) {
       const store = await open();
       const [ours, theirs] = [`${prefix}-ours`, `${prefix}-theirs`];
@@ -92,7 +96,7 @@ export const SESSION_LAWS = [
         { sessionId: `${prefix}-3`, seq: 2, createdAt: 40, updatedAt: 60 },
         'a session without a tenant in the list of all',
       );
-      // The empty text is a tenant like any other. It is no trial's own: others may have left sessions of it.
+      // The empty text is a tenant like any other. All trials share it, so look only at sessions of this one.
       await store.append(`${prefix}-4`, 0, [run('r6', '', 70)]);
       const own = (sessions: readonly SessionInfo[]) =>
         sessions.filter(({ sessionId }) => sessionId.startsWith(`${prefix}-`));
@@ -105,6 +109,7 @@ export const SESSION_LAWS = [
   },
   {
     law: 'list-time',
+    statement: '`list` returns the most recently updated sessions first, and with `since` no older ones.',
     async check({ open, prefix }) {
       const store = await open();
       for (const [i, at] of [300, 100, 200].entries())
@@ -123,6 +128,8 @@ export const SESSION_LAWS = [
   },
   {
     law: 'list-paging',
+    statement:
+      'The pages of `list` hold every session once and come to an end, even if sessions are added meanwhile.',
     async check({ open, prefix }) {
       const store = await open();
       // Several sessions have the same time, so a cursor that is only a time loses or repeats some.
@@ -143,28 +150,30 @@ export const SESSION_LAWS = [
         ended = next === undefined;
         if (ended) break;
         cursor = next;
-        // Meanwhile sessions come in at the front and go away behind.
+        // Meanwhile new sessions come in at the front, and one comes and goes.
         await store.append(`${prefix}-new-${page}`, 0, [run('r', prefix, 500 + page)]);
         await store.append(`${prefix}-gone`, 0, [run('r', prefix, 900)]);
         await store.delete(`${prefix}-gone`);
       }
-      equal(
-        [...seen].sort(),
-        ids,
-        'the sessions on all pages, each once, though others were added meanwhile',
-      );
-      equal(ended, true, 'whether the pages come to an end: that of the last one has no `next`');
-      // Without a limit, in a store of its own where there may be: this is not about tenants.
+      equal([...seen].sort(), ids, 'the sessions on all pages, while others are added,');
+      equal(ended, true, 'whether the last page comes without `next`');
+      // Without a limit there are 100 on a page. In another store if `open` makes one, for this is not about tenants.
       const [full, many] = [await open(), `${prefix}-many`];
       for (let i = 0; i <= 100; i++) await full.append(`${many}-${i}`, 0, [run('r', many, 100)]);
       const { sessions, next } = await full.list({ tenant: many });
-      equal(sessions.length, 100, 'the length of a page of 101 sessions, no limit being given');
-      equal(typeof next, 'string', 'the type of `next` where a session is left for another page');
-      equal((await full.list({ tenant: many, cursor: next! })).sessions.length, 1, 'the length of that page');
+      equal(sessions.length, 100, 'the length of the first page of 101 sessions, without a limit,');
+      equal(typeof next, 'string', 'the type of `next` when one session is left');
+      equal(
+        (await full.list({ tenant: many, cursor: next! })).sessions.length,
+        1,
+        'the length of the page with that session',
+      );
     },
   },
   {
     law: 'fork-copies',
+    statement:
+      'A fork has the tenant of its source and its entries up to the given one. A fork that is impossible is refused.',
     async check({ open, prefix }) {
       const store = await open();
       const copy = `copy-${prefix}`;
@@ -178,7 +187,7 @@ export const SESSION_LAWS = [
       equal(
         codeOf((await settled(() => store.fork(`${prefix}-none`, 1, `${prefix}-x`))).error),
         'SESSION_UNKNOWN',
-        'the code of forking a session that does not exist',
+        'the error code of forking a session that does not exist',
       );
       await conflicts(() => store.fork(prefix, 1, copy), 'a fork onto a session that exists');
       for (const seq of [0, 6])
@@ -188,11 +197,16 @@ export const SESSION_LAWS = [
           `whether a session of 5 entries can be forked at ${seq}`,
         );
       equal(await store.head(`${prefix}-x`), 0, 'the head of a session that could not be forked');
-      equal((await store.read(copy, 1)).length, 4, 'the entries of the fork after other forks failed');
+      equal(
+        (await store.read(copy, 1)).length,
+        4,
+        'the number of entries of the fork after other forks failed',
+      );
     },
   },
   {
     law: 'fork-isolation',
+    statement: 'After a fork, what happens to one of the two sessions leaves the other alone.',
     async check({ open, prefix }) {
       const store = await open();
       const copy = `copy-${prefix}`;
@@ -203,12 +217,12 @@ export const SESSION_LAWS = [
       equal(
         texts(await store.read(prefix, 1)),
         ['a', 'b', 'source'],
-        'the entries of the source after both went on',
+        'the entries of the source after an append to both',
       );
       equal(
         texts(await store.read(copy, 1)),
         ['a', 'b', 'fork'],
-        'the entries of the fork after both went on',
+        'the entries of the fork after an append to both',
       );
       await store.delete(prefix);
       equal(
@@ -220,6 +234,7 @@ export const SESSION_LAWS = [
   },
   {
     law: 'fork-inbox',
+    statement: 'A fork takes over no inbox items, and its own count as later than those in its journal.',
     async check({ open, prefix }) {
       const store = await open();
       const copy = `copy-${prefix}`;
@@ -227,7 +242,7 @@ export const SESSION_LAWS = [
       await store.post(prefix, cancel('one'));
       await store.post(prefix, cancel('two'));
       await store.append(prefix, 1, [{ ...head(), type: 'inbox', cursor: 2 }]);
-      // Nobody has taken this one yet: it was said to the source, and stays there.
+      // Nobody has taken this one yet. It was sent to the source and stays there.
       await store.post(prefix, cancel('three'));
       await store.fork(prefix, 2, copy);
       await store.post(copy, cancel('for the fork'));
@@ -247,6 +262,7 @@ export const SESSION_LAWS = [
   },
   {
     law: 'delete-sub-agents',
+    statement: 'Deleting a session also deletes the sessions of its sub-agents.',
     async check({ open, prefix }) {
       const store = await open();
       const child = `${prefix}/r_1.2.0`;
@@ -257,13 +273,14 @@ export const SESSION_LAWS = [
         equal(
           await store.read(id, 1),
           [],
-          `the entries of ${id}, a sub-agent's session, with ${prefix} deleted`,
+          `the entries of ${id}, a sub-agent's session, after ${prefix} was deleted`,
         );
-      equal(await sessionsOf(store, { tenant: prefix }), [], `the list, with ${prefix} deleted`);
+      equal(await sessionsOf(store, { tenant: prefix }), [], `the list after ${prefix} was deleted`);
     },
   },
   {
     law: 'delete',
+    statement: 'A deleted session is gone with its entries and its inbox, and its id can be used again.',
     async check({ open, prefix }) {
       const store = await open();
       await store.delete(prefix);

@@ -1,4 +1,4 @@
-/** The law of the optional `tail`: the newest snapshot, and the entries after it. A store without `tail` keeps it, too. */
+/** The law of the optional `tail`. */
 import type { Store, Tail } from '../../index.js';
 import { equal, texts } from './expectations.js';
 import type { StoreLawEntry } from './law.js';
@@ -7,6 +7,7 @@ import { numbered, text, UNICODE } from './samples.js';
 export const TAIL_LAWS = [
   {
     law: 'tail',
+    statement: '`tail` returns the newest snapshot and the entries after it. A store without `tail` passes.',
     async check({ open, prefix }) {
       const store = await open();
       if (!store.tail) return;
@@ -25,7 +26,7 @@ export const TAIL_LAWS = [
       equal(await seqs(store, prefix), [5, 6], 'the numbers of its entries');
       equal(texts(await store.read(prefix, 1)).join(''), 'abcdef', 'everything that was appended');
       await store.append(prefix, 6, numbered(600));
-      equal((await seen()).length, 1 + 2 + 600, 'how much there is after many more entries');
+      equal((await seen()).length, 1 + 2 + 600, 'the length of the tail after many more entries');
       await store.fork(prefix, 6, `${prefix}-fork`);
       equal(
         await seen(`${prefix}-fork`),

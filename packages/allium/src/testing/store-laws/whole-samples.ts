@@ -1,4 +1,4 @@
-/** One entry and one inbox item of every kind with every field it may have: what a store with columns of its own forgets. */
+/** One entry and one inbox item of every kind, with every field: a store with a column per field forgets some. */
 import {
   type AssistantMessage,
   type Decision,
@@ -229,7 +229,7 @@ const posted: Posted = {
   revoke: { type: 'revoke', id: 'q' },
 };
 
-/** Made anew each time, as a store may keep what it is given. Of a later version than ours: whose it is, is not the store's to say. */
+/** New objects each time, as a store may keep them. Their version is newer than ours: a store keeps entries of any version. */
 export function wholeEntries(): NewEntry[] {
   const answers = Object.values(decisions).map((decision) => ({ ...bodies.answer, decision }));
   return [...Object.values(bodies), ...answers].map((body) =>
