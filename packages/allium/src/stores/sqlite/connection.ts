@@ -36,6 +36,11 @@ export class Connection {
     return this.prepare(sql).all(...values) as Row[];
   }
 
+  /** The first row: in `libsql` that takes half as long as all of them. */
+  first<Row>(sql: string, ...values: (string | number | null)[]): Row | undefined {
+    return this.prepare(sql).get(...values) as Row | undefined;
+  }
+
   prepare(sql: string): SqliteStatement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {

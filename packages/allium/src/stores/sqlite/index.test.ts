@@ -121,6 +121,70 @@ describe('sqliteStore', () => {
     other.close();
   });
 
+  it('begins a session with one look and one transaction, and looks into its inbox only together with appends', () => {
+    const database = openDatabase(':memory:');
+    const asked: string[] = [];
+    const note = <T>(sql: string, ask: () => T): T => {
+      asked.push(/\w+/.exec(sql)![0]);
+      return ask();
+    };
+    const store = sqliteStore({
+      database: {
+        exec: (sql) => note(sql, () => database.exec(sql)),
+        prepare: (sql) => {
+          const statement = database.prepare(sql);
+          return {
+            run: (...values) => note(sql, () => statement.run(...values)),
+            get: (...values) => note(sql, () => statement.get(...values)),
+            all: (...values) => note(sql, () => statement.all(...values)),
+          };
+        },
+        close: () => database.close(),
+      },
+    });
+    asked.length = 0;
+    expect(store.tail!('s')).toEqual({ entries: [] });
+    expect(store.take('s', 0)).toEqual([]);
+    store.append('s', 0, [text('a')]);
+    expect(store.take('s', 0)).toEqual([]);
+    store.append('s', 1, [text('b')]);
+    expect(store.take('s', 0)).toEqual([]);
+    expect(asked).toEqual(['SELECT', 'BEGIN', 'INSERT', 'INSERT', 'COMMIT', 'INSERT']);
+  });
+
+  it('finds what another process posted to a new session between the first look and the first append', () => {
+    const file = newFile();
+    const store = on(file);
+    expect(store.tail!('s')).toEqual({ entries: [] });
+    // As another process would, of whose post nothing in this one knows.
+    const other = openDatabase(file);
+    other.exec(`INSERT INTO allium_sessions (id, posted) VALUES ('s', 1);
+      INSERT INTO allium_inbox SELECT (key << 32) | 1, '{"type":"cancel"}' FROM allium_sessions`);
+    other.close();
+    store.append('s', 0, [text('a')]);
+    expect(store.take('s', 0)).toEqual([{ n: 1, item: { type: 'cancel' } }]);
+    store.close();
+  });
+
+  it('keeps no index of tenants, which no query could use, and removes that of an earlier release', () => {
+    const file = newFile();
+    on(file).close();
+    const indexes = () => {
+      const database = openDatabase(file);
+      const found = database
+        .prepare("SELECT name FROM sqlite_master WHERE type = 'index' AND sql NOT NULL")
+        .all();
+      database.close();
+      return found;
+    };
+    expect(indexes()).toEqual([]);
+    const earlier = openDatabase(file);
+    earlier.exec('CREATE INDEX allium_sessions_tenant ON allium_sessions (tenant)');
+    earlier.close();
+    on(file).close();
+    expect(indexes()).toEqual([]);
+  });
+
   it('keeps nothing of a deleted session on the disk, nor in its log', () => {
     const file = newFile();
     const store = on(file);

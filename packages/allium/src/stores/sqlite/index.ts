@@ -165,7 +165,7 @@ class SqliteStore implements SyncStore {
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
     const known = this.#sessions.known(sessionId);
-    if (known?.emptyAt === moment()) return NOTHING;
+    if (known?.emptyAt === moment() || (!known && this.#sessions.isMissing(sessionId))) return NOTHING;
     if (known !== undefined && !this.#maybePosted.get(known.key)) {
       known.quiet = true;
       return NOTHING;

@@ -1,7 +1,7 @@
 /** The sessions of a database: which there are, and what this handle knows about them. */
 
 import type { ListOptions, SessionInfo } from '../../index.js';
-import { idsBelow, isBelow, listCursor, listQuery, type SyncStore } from '../kit/index.js';
+import { idsBelow, isBelow, listCursor, listQuery, moment, type SyncStore } from '../kit/index.js';
 import type { Connection } from './connection.js';
 import { LOWER } from './tables.js';
 
@@ -24,6 +24,8 @@ const MAX_KNOWN = 20_000;
 export class Sessions {
   readonly #connection: Connection;
   readonly #known = new Map<string, Known>();
+  /** The last session that was looked for and wasn't there, and the moment of that look. */
+  #missing = { sessionId: '', at: -1 };
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -46,9 +48,14 @@ export class Sessions {
     this.#known.clear();
   }
 
+  /** Was it found not to exist in this moment? Then it has no inbox either. */
+  isMissing(sessionId: string): boolean {
+    return this.#missing.sessionId === sessionId && this.#missing.at === moment();
+  }
+
   /** A session as it is stored now. */
   find(sessionId: string): Known | undefined {
-    const row = this.#connection.all<{
+    const row = this.#connection.first<{
       key: number;
       started: number;
       last: number | null;
@@ -58,8 +65,11 @@ export class Sessions {
        LEFT JOIN allium_appends a ON a.id = (SELECT MAX(id) FROM allium_appends WHERE id > s.key << 32 AND id < (s.key + 1) << 32)
        WHERE s.id = ?`,
       sessionId,
-    )[0];
-    if (row === undefined) return undefined;
+    );
+    if (row === undefined) {
+      this.#missing = { sessionId, at: moment() };
+      return undefined;
+    }
     const { key, last, count } = row;
     const head = last === null ? 0 : last + count! - 1;
     return { key, head, last: last ?? 0, started: row.started === 1, quiet: false, emptyAt: -1 };
@@ -70,12 +80,15 @@ export class Sessions {
     sessionId: string,
     { at, started, tenant }: { at: number | null; started: boolean; tenant?: string | undefined },
   ): Known | undefined {
-    const { changes } = this.#connection
-      .prepare('INSERT OR IGNORE INTO allium_sessions (id, created_at, started, tenant) VALUES (?, ?, ?, ?)')
-      .run(sessionId, at, started ? 1 : 0, tenant ?? null);
-    if (Number(changes) !== 1) return undefined;
-    const [row] = this.#connection.all<{ key: number }>('SELECT last_insert_rowid() AS key');
-    return { key: row!.key, head: 0, last: 0, started, quiet: false, emptyAt: -1 };
+    const row = this.#connection.first<{ key: number }>(
+      'INSERT OR IGNORE INTO allium_sessions (id, created_at, started, tenant) VALUES (?, ?, ?, ?) RETURNING key',
+      sessionId,
+      at,
+      started ? 1 : 0,
+      tenant ?? null,
+    );
+    // Its inbox is empty: whoever posts something makes the session.
+    return row && { key: row.key, head: 0, last: 0, started, quiet: true, emptyAt: moment() };
   }
 
   /** A session that has only an inbox, or nothing in it yet. */

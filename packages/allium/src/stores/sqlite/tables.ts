@@ -7,7 +7,8 @@ import type { SqliteDatabase } from './driver.js';
  * lower. So an append touches one page, at the end of its session, and two appends at the same place are the same
  * row, of which the database accepts only one. What `list` needs about the last append is looked up there, not kept
  * up to date. Snapshots were added later: processes of earlier releases neither write nor read them, and the trigger
- * deletes them.
+ * deletes them. Earlier releases had an index of tenants, which no query can use and every new session paid for; one
+ * that still runs makes it again, which does no harm.
  */
 const TABLES = `
   CREATE TABLE IF NOT EXISTS allium_meta (version INTEGER NOT NULL);
@@ -19,7 +20,7 @@ const TABLES = `
     tenant TEXT,
     posted INTEGER NOT NULL DEFAULT 0
   );
-  CREATE INDEX IF NOT EXISTS allium_sessions_tenant ON allium_sessions (tenant);
+  DROP INDEX IF EXISTS allium_sessions_tenant;
   CREATE TABLE IF NOT EXISTS allium_appends (
     id INTEGER PRIMARY KEY,
     count INTEGER NOT NULL,
