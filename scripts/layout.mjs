@@ -52,7 +52,7 @@ export const arrows = [
   },
   {
     from: /^(agent\/)/,
-    may: inside('kernel/', 'kit/', 'agent/', 'trace/index.ts'),
+    may: inside('kernel/', 'kit/', 'agent/', 'trace/index.ts', 'stores/memory/index.ts'),
     builtins: false,
     packages: false,
     says: 'agent/ is what users hold: it imports kernel/ and kit/, and gives the kernel what it does not bring along',
@@ -108,7 +108,7 @@ export const arrows = [
   },
   {
     from: /^(stores\/[^/]+\/)/,
-    may: (path, own) => inside(...PUBLIC, 'kit/stores.ts', 'stores/kit/index.ts', own)(path),
+    may: (path, own) => inside(...PUBLIC, 'stores/kit/index.ts', own)(path),
     builtins: true,
     packages: true,
     says: 'a store imports ../../index.js, ../../kit/index.js, ../kit/index.js and its own folder',

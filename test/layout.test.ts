@@ -125,8 +125,7 @@ describe('layoutViolations', () => {
     'middleware/cache/key.ts': `import { agent } from '../../index.js'; const lru = await import('lru-cache');`,
     'middleware/retry/index.ts': `export const retry = 1;`,
     'kit/index.ts': `export { agent } from '../kernel/agent.js';`,
-    'kit/stores.ts': `export { agent } from '../kernel/agent.js';`,
-    'stores/kit/index.ts': `export { agent } from '../../kit/stores.js';`,
+    'stores/kit/index.ts': `export { agent } from '../../kit/index.js';`,
     'stores/memory/index.ts': `import { agent } from '../../index.js'; import '../kit/index.js';`,
   };
   const violationsOf = (files: Record<string, string>) =>
@@ -164,7 +163,7 @@ describe('layoutViolations', () => {
     [
       'a middleware importing the kit of stores',
       'middleware/retry/index.ts',
-      `import '../../kit/stores.js';`,
+      `import '../../stores/kit/index.js';`,
     ],
     ['a store importing the kernel', 'stores/memory/index.ts', `import '../../kernel/agent.js';`],
     ['a model importing the kernel', 'models/offline/index.ts', `import '../../kernel/agent.js';`],

@@ -10,6 +10,7 @@ export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
 export type { Allowance } from './kernel/journal/allowances.js';
+export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
 export { type Clock, monotonic, systemClock } from './kernel/lib/clock.js';
 export {
   AlliumError,
@@ -122,11 +123,13 @@ export {
   type ListOptions,
   type NewEntry,
   type PendingRequest,
+  type Posted,
   type Queued,
   type Request,
   type RequestContext,
   type RequestHandler,
   type SessionInfo,
+  type SessionPage,
   type Snapshot,
   type Store,
   type Tail,
@@ -150,11 +153,10 @@ export {
   type ValueChange,
 } from './kernel/protocol/trace.js';
 export { runResult } from './kernel/run/run-result.js';
-export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/store/bounded-store.js';
-export { memoryStore } from './kernel/store/memory-store.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { sleep } from './kit/sleep.js';
 export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { isTransient } from './kit/transient.js';
+export { memoryStore } from './stores/memory/index.js';
 export { readTrace } from './trace/index.js';

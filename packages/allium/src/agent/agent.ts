@@ -8,6 +8,7 @@ import { checkKeys } from '../kernel/lib/shapes.js';
 import type { RunOptions } from '../kernel/protocol/run-options.js';
 import type { Tool } from '../kernel/protocol/tool.js';
 import { terminalText } from '../kit/terminal-text.js';
+import { memoryStore } from '../stores/memory/index.js';
 import { tracer } from '../trace/index.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
@@ -18,7 +19,7 @@ declare module '../kernel/protocol/contexts.js' {
 
 export class Agent extends Running {
   constructor(options: AgentOptions) {
-    super(options, { warn, tracer });
+    super(options, { warn, tracer, newStore: memoryStore });
   }
 
   /**

@@ -6,6 +6,8 @@ import { SessionState } from '../kernel/journal/session-state.js';
 import type { Message } from '../kernel/messages/messages.js';
 import type { Entry } from '../kernel/protocol/store.js';
 
+export { parentOf as parentSession } from '../kernel/protocol/store.js';
+
 /** Entries that a store returned, in today's format. Throws `SESSION_CORRUPT` for one that nobody can read. */
 export function currentEntries(sessionId: string, entries: readonly Entry[]): readonly Entry[] {
   return upgradeEntries(sessionId, entries);

@@ -4,8 +4,8 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NewEntry } from '../kernel/protocol/store.js';
-import type { SyncStore } from '../kernel/store/store-kit.js';
 import { fileStore } from './file/index.js';
+import type { SyncStore } from './kit/index.js';
 import { memoryStore } from './memory/index.js';
 import { sqliteStore } from './sqlite/index.js';
 

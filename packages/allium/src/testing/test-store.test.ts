@@ -1,6 +1,6 @@
+import { memoryStore } from 'allium';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../kernel/protocol/store.js';
-import { memoryStore } from '../kernel/store/memory-store.js';
 import { piecemealStore } from './broken/stores/atomic-append.js';
 import { hastyStore } from './broken/stores/conflict-writes-nothing.js';
 import { bufferingStore, bufferingStoreAgain } from './broken/stores/crash.js';

@@ -4,6 +4,7 @@ import type { RequestParts } from '../context/run-port.js';
 import type { Tracer } from '../context/tracing.js';
 import type { RunStream } from '../events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../events/observer-feed.js';
+import { STORE_TIMEOUT_MS } from '../journal/bounded-store.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import { type Clock, systemClock } from '../lib/clock.js';
 import { invalidOption, messageOf } from '../lib/errors.js';
@@ -26,8 +27,6 @@ import type { RunResult } from '../protocol/result.js';
 import type { QueueModes, RunOptions } from '../protocol/run-options.js';
 import type { Store } from '../protocol/store.js';
 import type { TraceMode } from '../protocol/trace.js';
-import { STORE_TIMEOUT_MS } from '../store/bounded-store.js';
-import { memoryStore } from '../store/memory-store.js';
 import {
   AGENT_OPTIONS,
   type AgentOptions,
@@ -46,6 +45,8 @@ export interface AgentParts {
   /** Reports a problem with an observer if `onObserverError` isn't given. */
   readonly warn: (problem: ObserverProblem) => void;
   readonly tracer: Tracer;
+  /** The store of an agent that was given none. */
+  readonly newStore: () => Store;
 }
 
 /** The part of an agent that the kernel needs. */
@@ -98,7 +99,7 @@ export class Agent {
     this.limits = Object.freeze({ ...options.limits });
     this.sessionLimits = Object.freeze({ ...options.sessionLimits });
     this._forgets = options.store === undefined;
-    this.store = options.store ?? memoryStore();
+    this.store = options.store ?? parts.newStore();
     this.tenant = options.tenant;
     this.toolExecution = options.toolExecution ?? 'parallel';
     this.queue = Object.freeze({ ...options.queue });

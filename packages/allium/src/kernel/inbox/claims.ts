@@ -2,8 +2,7 @@
 
 import { catchUp } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
-import type { PendingRequest, Posted, Store } from '../protocol/store.js';
-import { parentOf } from '../store/store-kit.js';
+import { type PendingRequest, type Posted, parentOf, type Store } from '../protocol/store.js';
 import { cameTooLate, firstAnswer } from './answers.js';
 import { posted } from './inbox.js';
 import { post } from './posting.js';

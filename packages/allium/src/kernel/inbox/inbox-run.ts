@@ -1,10 +1,10 @@
 /** What taking in messages and answers needs from a run. */
 
 import type { LiveRun } from '../events/live-run.js';
+import type { BoundedStore } from '../journal/bounded-store.js';
 import type { DeclaredOptions } from '../protocol/contexts.js';
 import type { QueueModes } from '../protocol/run-options.js';
 import type { Awaitable, EntryDraft, Posted } from '../protocol/store.js';
-import type { BoundedStore } from '../store/bounded-store.js';
 import type { PendingInput } from './pending-input.js';
 
 export interface InboxRun extends LiveRun {

@@ -1,9 +1,9 @@
 /** Posts to the inbox of a session and watches it: listeners in this process hear at once, others poll. */
 
+import { BoundedStore } from '../journal/bounded-store.js';
 import type { Clock } from '../lib/clock.js';
 import { storeFailed } from '../lib/errors.js';
 import type { Awaitable, InboxItem, Store } from '../protocol/store.js';
-import { BoundedStore } from '../store/bounded-store.js';
 
 type Listeners = Map<string, Set<() => unknown>>;
 

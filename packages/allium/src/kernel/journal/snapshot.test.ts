@@ -1,3 +1,4 @@
+import { memoryStore } from 'allium';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { Agent } from '../../index.js';
@@ -6,7 +7,6 @@ import { defineMiddleware } from '../protocol/middleware.js';
 import { defineState } from '../protocol/state.js';
 import type { Entry, Snapshot, Store } from '../protocol/store.js';
 import { tool } from '../protocol/tool.js';
-import { memoryStore } from '../store/memory-store.js';
 import { applyEntry } from './read-session.js';
 import { SessionState } from './session-state.js';
 import { dueSnapshot, restore } from './snapshot.js';

@@ -336,3 +336,8 @@ export interface Store {
   take(sessionId: string, after: number): Awaitable<readonly Posted[]>;
   close?(): Awaitable<void>;
 }
+
+/** The parent session of a sub-agent's session: deleting it deletes both. Undefined for other sessions. */
+export function parentOf(sessionId: string): string | undefined {
+  return /^(.*)\/r_[^/]*\.\d+\.\d+(?:\+\d+)?(?:~\d+)?$/s.exec(sessionId)?.[1];
+}

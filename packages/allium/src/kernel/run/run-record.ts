@@ -4,6 +4,7 @@ import { Cells } from '../context/cells.js';
 import type { Recording } from '../context/tracing.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
 import { ActiveTime } from '../journal/active-time.js';
+import { isThrownByStore } from '../journal/bounded-store.js';
 import { type Expense, type Journal, together } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
@@ -17,7 +18,6 @@ import type { Limits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { CellChange } from '../protocol/state.js';
 import type { Awaitable, EntryDraft } from '../protocol/store.js';
-import { isThrownByStore } from '../store/bounded-store.js';
 import type { RunAgent, Start } from './start.js';
 
 export class RunRecord {

@@ -4,6 +4,7 @@ import type { ToolsRun } from '../calls/tools-run.js';
 import type { Tracer } from '../context/tracing.js';
 import type { EventQueue } from '../events/event-queue.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
+import type { BoundedStore } from '../journal/bounded-store.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import type { Scope } from '../lib/scope.js';
@@ -17,7 +18,6 @@ import type { MiddlewareList, Plan } from '../protocol/middleware.js';
 import type { QueueModes, ResumeOptions } from '../protocol/run-options.js';
 import type { RequestHandler } from '../protocol/store.js';
 import type { TraceMode } from '../protocol/trace.js';
-import type { BoundedStore } from '../store/bounded-store.js';
 import type { Run } from './run.js';
 
 export interface Start {

@@ -10,6 +10,7 @@ import { cancelled, posted, revokedIn, tookAnswers } from '../inbox/inbox.js';
 import { type Admitted, answerEntry, isJudged, judgeAnswer } from '../inbox/judge-answers.js';
 import { post, watchInbox } from '../inbox/posting.js';
 import { isAllowed } from '../journal/allowances.js';
+import { isThrownByStore } from '../journal/bounded-store.js';
 import { AlliumError, attribute, isStoreTrouble } from '../lib/errors.js';
 import { randomId } from '../lib/random-id.js';
 import { Scope, untilAborted } from '../lib/scope.js';
@@ -24,7 +25,6 @@ import type {
   RequestHandler,
 } from '../protocol/store.js';
 import { inDoubtPolicy } from '../protocol/tool.js';
-import { isThrownByStore } from '../store/bounded-store.js';
 import { QuestionRecord } from './question-record.js';
 
 /** What came first: an answer of the handler (undefined: it has none for now), one in the inbox, or the end of time. */

@@ -4,8 +4,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import type { Entry, NewEntry, Store } from '../../kernel/protocol/store.js';
-import type { SyncStore } from '../../kernel/store/store-kit.js';
 import { testStore } from '../../testing/test-store.js';
+import type { SyncStore } from '../kit/index.js';
 import { fileName } from './file-name.js';
 import { type FileStoreOptions, fileStore } from './index.js';
 

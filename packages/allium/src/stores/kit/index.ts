@@ -20,22 +20,19 @@ export {
   describeValue,
   invalidOption,
   makeFolder,
+  parentSession as parentOf,
+  pathError,
 } from '../../kit/index.js';
+export { type ListQuery, listCursor, listPage, listQuery } from './listing.js';
+export { endMoment, Looks, moment } from './moments.js';
+export { type PruneOptions, prunable, pruneSession } from './prune.js';
 export {
   checkFork,
   checkStorable,
   firstRun,
   idsBelow,
   isBelow,
-  type ListQuery,
-  listCursor,
-  listPage,
-  listQuery,
-  parentOf,
   parseEntries,
-  pathError,
-  type SyncStore,
   takenBy,
-} from '../../kit/stores.js';
-export { endMoment, Looks, moment } from './moments.js';
-export { type PruneOptions, prunable, pruneSession } from './prune.js';
+} from './sessions.js';
+export type { SyncStore } from './sync-store.js';

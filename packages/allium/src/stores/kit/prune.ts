@@ -1,8 +1,7 @@
 /** Deletes sessions that nobody has used for a long time. */
 
 import type { SessionInfo, Store } from '../../index.js';
-import { checkKeys, invalidOption } from '../../kit/index.js';
-import { parentOf } from '../../kit/stores.js';
+import { checkKeys, invalidOption, parentSession } from '../../kit/index.js';
 
 export interface PruneOptions {
   /** Sessions last used before this time are deleted (milliseconds since the epoch). */
@@ -44,7 +43,7 @@ export async function pruneSession(store: Store, { sessionId, seq }: SessionInfo
 }
 
 async function isAlone(store: Store, sessionId: string): Promise<boolean> {
-  const parent = parentOf(sessionId);
+  const parent = parentSession(sessionId);
   if (parent === undefined) return true;
   // It may have been deleted with its parent since the list was read.
   return (await store.head(parent)) === 0 && (await store.head(sessionId)) > 0;

@@ -3,8 +3,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NewEntry, Store } from '../../kernel/protocol/store.js';
-import type { SyncStore } from '../../kernel/store/store-kit.js';
 import { testStore } from '../../testing/test-store.js';
+import type { SyncStore } from '../kit/index.js';
 import { openDatabase } from './driver.js';
 import { type SqliteStoreOptions, sqliteStore } from './index.js';
 

@@ -1,6 +1,6 @@
 /** Breaks `crash`: confirms a post while it is still on its way to the disk. */
 import { memoryStore, type Store } from '../../../index.js';
-import type { SyncStore } from '../../../kit/stores.js';
+import type { SyncStore } from '../../../stores/kit/index.js';
 import { broken } from './delegate.js';
 
 const disks = new WeakMap<Store, SyncStore>();

@@ -1,7 +1,7 @@
 /** A memory store with some of its methods replaced: what every broken store here is made from. */
 
 import { type Entry, memoryStore, type Store } from '../../../index.js';
-import type { SyncStore } from '../../../kit/stores.js';
+import type { SyncStore } from '../../../stores/kit/index.js';
 export function broken(inner: SyncStore, replaced: Partial<Store>): Store {
   return {
     append: (...args) => inner.append(...args),

@@ -1,6 +1,6 @@
 /** Breaks `delete-sub-agents`: what sub-agents said stays when the session of their agent is deleted. */
 import { memoryStore, type Store } from '../../../index.js';
-import { parentOf } from '../../../kit/stores.js';
+import { parentOf } from '../../../stores/kit/index.js';
 import { broken } from './delegate.js';
 
 export function transcriptKeepingStore(): Store {

@@ -1,6 +1,6 @@
 /** Breaks `list-paging`: its cursor counts from the newest session, and newer ones come in while somebody pages. */
 import { memoryStore, type Store } from '../../../index.js';
-import { listCursor } from '../../../kit/stores.js';
+import { listCursor } from '../../../stores/kit/index.js';
 import { broken } from './delegate.js';
 
 export function offsetPagingStore(): Store {

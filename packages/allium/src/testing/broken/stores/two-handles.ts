@@ -1,7 +1,7 @@
 /** Breaks `two-handles`: a handle asks for the head once and then relies on its own count. */
 
 import { memoryStore, type Store, sessionConflict } from '../../../index.js';
-import type { SyncStore } from '../../../kit/stores.js';
+import type { SyncStore } from '../../../stores/kit/index.js';
 import { broken } from './delegate.js';
 
 const data = new WeakMap<Store, SyncStore>();
