@@ -45,7 +45,7 @@ describe('checkDocs', { timeout: 60_000 }, () => {
     return await checkDocs({ root, project: async () => emptyProject(), timeout: 10_000 });
   }
 
-  it('is content with pages that keep their word', async () => {
+  it('accepts pages that are right', async () => {
     const report = await check({
       'README.md': [
         '# Title',

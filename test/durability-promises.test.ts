@@ -467,7 +467,7 @@ describe('questions', () => {
     expectValidHistory(await sound.messages());
   });
 
-  it('D15 are put once: verdicts are not taken again, whatever breaks off meanwhile', async () => {
+  it('D15 are asked once: verdicts are not made again, whatever breaks off meanwhile', async () => {
     const judged: string[] = [];
     const counting: Parts = {
       ...parts,
@@ -598,7 +598,7 @@ it('D19 a turn appends what is new: its size does not depend on what came before
   expect(turn(190)).toBeLessThan(turn(10) * 1.05);
 });
 
-it('D20 journals of the first release are read and gone on with; those of newer code are refused', async () => {
+it('D20 journals of the first release are read and continued; those of newer code are refused', async () => {
   const store = memoryStore();
   await store.append('s', 0, FIRST_RELEASE);
   const agent = new Agent({

@@ -106,7 +106,7 @@ let stores = 0;
 afterAll(() => print(`nothing left on the disks of ${stores} stores after ${played.length} runs in each`));
 
 describe(`what stores hold of ${played.length} runs, inbox included`, () => {
-  it('are some of every guard', () => {
+  it('include runs of every guard', () => {
     const guards = new Set(onDisk.map(({ guard }) => guard));
     expect(Object.keys(GUARDS).filter((guard) => !guards.has(guard))).toEqual(['pii, tokenized']);
   });

@@ -30,7 +30,7 @@ afterAll(() => print(`a warning and the text in ${played} combinations of guard,
 
 describe(`${warning.flat().length} combinations of guard, place and way of running`, () => {
   it.each(warning.map((some) => [titleOf(some), some] as const))(
-    '%s: it is where it is without a guard, and a verdict says so',
+    '%s: the text stays as without a guard, and a verdict reports it',
     async (_, some) => {
       const missing = await playAll(some, async (setting, sinks) => {
         const wanted = (await withoutGuard(setting)).marked.filter(
@@ -46,7 +46,7 @@ describe(`${warning.flat().length} combinations of guard, place and way of runni
     },
   );
 
-  it.each(MODES)('%s: every sink gets the secret where nothing guards it', async (mode) => {
+  it.each(MODES)('%s: every sink gets the secret if nothing guards it', async (mode) => {
     const reached = new Set<string>();
     for (const setting of settings('contentFilter', 'warn', [mode]))
       for (const sink of (await withoutGuard(setting)).marked) reached.add(sink);
@@ -60,7 +60,7 @@ describe(`${warning.flat().length} combinations of guard, place and way of runni
     }
   });
 
-  it.each(SPECIAL)('%s is what happens at every place where nothing guards', async (mode) => {
+  it.each(SPECIAL)('%s is what happens everywhere without a guard', async (mode) => {
     const not: string[] = [];
     for (const place of PLACES) {
       const { happened } = await withoutGuard({ guard: 'contentFilter', action: 'none', mode, place });

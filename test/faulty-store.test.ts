@@ -98,7 +98,7 @@ function world(seed: number, clock: FakeClock, kept: Store): Agent {
   });
 }
 
-it(`D23, D24 ${RUNS} runs end in time, whatever their store does, and their sessions can be gone on with`, async () => {
+it(`D23, D24 ${RUNS} runs end in time, whatever their store does, and their sessions can be continued`, async () => {
   const failed: string[] = [];
   for (let seed = 1; seed <= RUNS; seed++) {
     const clock = fakeClock(1_000_000);

@@ -240,7 +240,7 @@ describe.each(Object.entries(WAITS))('%s around a call that failed', (_, middlew
     expectValidHistory(result.messages);
   });
 
-  it('waits no longer when another call asks somebody; its failure is its result', async () => {
+  it('stops waiting when another call asks a person; its failure is its result', async () => {
     let runs = 0;
     const store = memoryStore();
     const other = async () => {
@@ -283,7 +283,7 @@ describe.each(Object.entries(QUEUES))('a call that waits for its turn with %s', 
   });
 
   it.each([true, false])(
-    'begins after the answer when another call asks somebody (idempotent: %s)',
+    'begins after the answer when another call asks a person (idempotent: %s)',
     async (idempotent) => {
       let runs = 0;
       const store = memoryStore();
@@ -369,7 +369,7 @@ it('a question that a tool waits for is dropped when another call stops the run,
   expect(results(messages)).toEqual(['Stopped: Enough.', 'Stopped: Enough.']);
 });
 
-it('holds in a run that was resumed', async () => {
+it('a stop also holds in a resumed run', async () => {
   const store = memoryStore();
   let runs = 0;
   const { make, go } = pair(
@@ -428,7 +428,7 @@ describe('a sub-agent beside a call that stops the run', () => {
 });
 
 describe('at the model', () => {
-  it('an attempt beside one that stops the run waits no longer', async () => {
+  it('an attempt beside one that stops the run stops waiting', async () => {
     let calls = 0;
     const waits: Middleware = {
       name: 'waits',

@@ -30,7 +30,7 @@ describe('docs/guide/long-runs.md', () => {
 });
 
 describe('the scripted run', () => {
-  it('comes to the same each time', async () => {
+  it('gives the same result each time', async () => {
     const [again, once] = [await measure(() => []), await measure(() => [])];
     expect(again).toEqual(once);
     expect(again).toEqual(sizes('nothing'));
@@ -63,7 +63,7 @@ describe('the scripted run', () => {
     expect(turns.slice(first).every(({ summary }) => summary > 0)).toBe(true);
   });
 
-  it('bears out what the page says about costs', () => {
+  it('confirms what the page says about costs', () => {
     const cached = (list: string) => sizes(list).sent - 0.9 * sizes(list).seen + sizes(list).read;
     const sent = (list: string) => sizes(list).sent + sizes(list).read;
     expect(cached('historyTruncator')).toBeGreaterThan(3 * cached('compaction'));

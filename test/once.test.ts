@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { openRun, whenMade } from '../scripts/once.mjs';
 
-it('waits for what was promised until it is made', async () => {
+it('waits until promised work is done', async () => {
   const made = openRun().promise('promised');
   const waiting = whenMade('promised');
   const later = new Promise((resolve) => setTimeout(resolve, 60, 'not yet'));
@@ -13,6 +13,6 @@ it('waits for what was promised until it is made', async () => {
   await whenMade('promised');
 });
 
-it('does not wait for what nobody promised', async () => {
+it('does not wait for work that nobody promised', async () => {
   await whenMade('not promised');
 });

@@ -52,7 +52,7 @@ describe.each([20, 22, 24])('a config on Node %i', (major) => {
     expect((await allium('explain')).stdout).toContain('polite');
   });
 
-  it('tells where a module of tools is broken', async ({ skip }) => {
+  it('says where a module of tools is broken', async ({ skip }) => {
     if (!node) return skip(`Node ${major} could not be installed.`);
     const { allium } = open('broken', {
       'allium.toml': '[allium]\nmodel = "offline"\ntools = ["./tools.mjs"]\n',

@@ -8,7 +8,7 @@ import { hideNumbers } from './index.js';
 testMiddleware(() => hideNumbers(), { name: 'hide-numbers', describe, it });
 
 describe('hideNumbers', () => {
-  it('hides a number however the stream is cut, and says so in the result', async () => {
+  it('hides a number however the stream is cut into pieces, and notes it in the result', async () => {
     const model = scriptedModel([chunks('Card 4111 11', '11-1111 1', '111, room 12.')]);
     const agent = new Agent({ model, middleware: [hideNumbers()] });
     const { events, result } = await collect(agent.stream('Which?'));
@@ -32,13 +32,13 @@ describe('hideNumbers', () => {
     expect(JSON.stringify(model.requests)).not.toContain('123456789012');
   });
 
-  it('ends the run where that is asked for', async () => {
+  it('ends the run if the action says so', async () => {
     const model = scriptedModel(['It is 123456789012.']);
     const agent = new Agent({ model, middleware: [hideNumbers({ action: 'stop' })] });
     expect(await agent.run('Which?')).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail' } });
   });
 
-  it('keeps what it remembers to the run', async () => {
+  it('shares no state between runs', async () => {
     const model = scriptedModel(['It is 123456789012.', 'Nothing.']);
     const session = new Agent({ model, middleware: [hideNumbers()] }).session('s');
     expect((await session.run('Which?')).changes).not.toEqual([]);

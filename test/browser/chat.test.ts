@@ -205,7 +205,7 @@ describe.skipIf(lacks.length > 0).each(VERSIONS)('useChat of AI SDK $sdk', ({ sd
     expect(await page.locator('section').count()).toBe(4);
   });
 
-  it('is told no, and says so', async () => {
+  it('shows a denied call as denied', async () => {
     steps = [calls('pay', { amount: 5 }), says('Then not.')];
     await send('Pay 5');
     await page.click('.reject');
@@ -332,7 +332,7 @@ describe.skipIf(lacks.length > 0).each(VERSIONS)('useChat of AI SDK $sdk', ({ sd
       await page.waitForSelector('.session.current');
     });
 
-  it('is told of a failure without its words', async () => {
+  it('shows that a run failed, without its error message', async () => {
     steps = [
       // biome-ignore lint/correctness/useYield: it fails before it says anything.
       async function* () {

@@ -54,7 +54,7 @@ describe('the crash harness', () => {
     ['drops-last-append', 'after (effect|assistant message)', ['lost', 'repeatedEffects']],
     ['repeats-append', 'after tool_finished', ['doubled']],
     ['ignores-expected-seq', 'revived before (assistant message|run_end)', ['doubled']],
-  ] as const)('finds out the store that %s', async (saboteur, only, found) => {
+  ] as const)('detects a store that %s', async (saboteur, only, found) => {
     const { code, stderr, counts } = await crash(
       '--each',
       '2',
@@ -71,7 +71,7 @@ describe('the crash harness', () => {
     expect(code, stderr).toBe(1);
   });
 
-  it('has nothing to say against the same few kills without a saboteur', async () => {
+  it('finds nothing wrong in the same kills with a sound store', async () => {
     const { code, stderr, counts } = await crash(
       '--each',
       '2',
@@ -112,7 +112,7 @@ describe('the crash harness', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('ends with its verdict when it breaks off itself', async () => {
+  it('still ends with a verdict if it breaks off itself', async () => {
     const { code, stderr, counts } = await crash(
       '--store',
       'file',

@@ -87,7 +87,7 @@ describe('every pair of the box keeps the laws', () => {
     });
   }
 
-  it('and the box is all there', () => {
+  it('and no built-in middleware is left out', () => {
     const folder = new URL('../../packages/allium/src/middleware/', import.meta.url);
     const folders = readdirSync(folder, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
@@ -128,7 +128,7 @@ describe('the laws name what', () => {
     });
   }
 
-  it('every law has somebody who breaks it', () => {
+  it('every law has a middleware that breaks it', () => {
     expect([...new Set(BROKEN.map(({ law }) => law))].sort()).toEqual(LAWS.map(({ law }) => law).sort());
   });
 });

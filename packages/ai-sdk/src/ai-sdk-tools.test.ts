@@ -34,7 +34,7 @@ describe('fromAiSdkTools()', () => {
     });
   });
 
-  it('takes schemas that jsonSchema() made, with and without a check', async () => {
+  it('takes schemas made by jsonSchema(), with and without validation', async () => {
     const checked = tool({
       inputSchema: jsonSchema<{ n: number }>(
         { type: 'object', properties: { n: { type: 'number' } } },
@@ -59,7 +59,7 @@ describe('fromAiSdkTools()', () => {
     ]);
   });
 
-  it('asks before a call that needs approval, bound to its arguments', async () => {
+  it('asks before a call that needs approval, and the answer counts only for its arguments', async () => {
     let paid = 0;
     const pay = tool({
       inputSchema: z.object({ amount: z.number() }),
@@ -81,7 +81,7 @@ describe('fromAiSdkTools()', () => {
     expect(paid).toBe(55);
   });
 
-  it('shows what a generator yields, and takes the last of it', async () => {
+  it('shows every value a generator yields, and takes the last one as the result', async () => {
     const count = tool({
       inputSchema: z.object({}),
       async *execute() {
@@ -120,7 +120,7 @@ describe('fromAiSdkTools()', () => {
     });
   });
 
-  it('calls toModelOutput as version 5 does where the tools are for that', async () => {
+  it('calls toModelOutput as version 5 does if the tools are made for version 5', async () => {
     const shot: AiSdkTool = {
       inputSchema: z.object({}),
       execute: () => 'as text',
@@ -132,7 +132,7 @@ describe('fromAiSdkTools()', () => {
     expect(() => fromAiSdkTools({ shot }, { version: 4 } as never)).toThrow('Expected `version` to be');
   });
 
-  it('refuses what it cannot run', () => {
+  it('refuses tools that it cannot run', () => {
     expect(() => fromAiSdkTools([] as never)).toThrow(
       'Expected `tools` to be an object with tools of the AI SDK by name',
     );
@@ -152,7 +152,7 @@ describe('fromLangChainTools()', () => {
     invoke,
   });
 
-  it('runs them, with schemas of zod and of JSON', async () => {
+  it('runs LangChain tools, with schemas of zod and JSON Schema', async () => {
     const tools = fromLangChainTools([
       langChain('add', z.object({ a: z.number() }), ({ a }: { a: number }) => a + 1),
       langChain(
@@ -177,7 +177,7 @@ describe('fromLangChainTools()', () => {
     expect(messages[4]).toMatchObject({ details: { x: 1 } });
   });
 
-  it('keeps the artifact of a tool that returns one beside its content', async () => {
+  it('keeps the artifact of a tool beside its content', async () => {
     // As @langchain/core does: a message for a call, and only the content for arguments.
     type Input = { q: string } | { type: 'tool_call'; id: string; args: { q: string } };
     const invoke = (input: Input) =>
@@ -195,7 +195,7 @@ describe('fromLangChainTools()', () => {
     expect(messages[2]).toMatchObject({ details: { rows: [1, 2], id: 'c' } });
   });
 
-  it('refuses what is none', () => {
+  it('refuses anything but a LangChain tool', () => {
     expect(() => fromLangChainTools([{} as never])).toThrow('Expected `tools[0]` to be a tool of LangChain');
     expect(() => fromLangChainTools([langChain('x', 5, () => '') as never])).toThrow(
       'Expected `tools[0].schema`',

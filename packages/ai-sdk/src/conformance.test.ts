@@ -52,7 +52,7 @@ describe.each(WIRES)('$name', { timeout: 30_000 }, (wire) => {
     expect(result?.usage).toMatchObject({ inputTokens: 7, outputTokens: 3, totalTokens: 10 });
   });
 
-  it('makes calls at once and goes on with their results', async () => {
+  it('makes several tool calls at once and goes on with their results', async () => {
     const asked: string[] = [];
     const agent = new Agent({ model: wire.model(mock.url), tools: [weather(asked)] });
     const { messages, text } = await agent.run('Compare the weather in Oslo and in Rome.');
@@ -61,7 +61,7 @@ describe.each(WIRES)('$name', { timeout: 30_000 }, (wire) => {
     expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'tool', 'assistant']);
   });
 
-  it('gives structured output', async () => {
+  it('returns structured output', async () => {
     const schema = z.object({ name: z.string(), people: z.number() });
     const agent = new Agent({ model: wire.model(mock.url), middleware: [structuredOutput({ schema })] });
     const { output } = await agent.run('What is the capital?');

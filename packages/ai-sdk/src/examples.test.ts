@@ -28,19 +28,19 @@ async function printed(run: () => Promise<unknown>): Promise<string> {
 }
 
 describe('examples/models', { timeout: 30_000 }, () => {
-  it('any-model asks every provider the same', async () => {
+  it('any-model asks every provider the same question', async () => {
     const shown = await printed(() => import('../../../examples/models/any-model.ts'));
     expect(shown.match(/calls weather \{"city":"Bergen"\}/g)).toHaveLength(4);
     expect(shown.match(/says {2}Bergen has 9 degrees and rain\. Take a coat\./g)).toHaveLength(4);
   });
 
-  it('two-vendors goes from one to the other and back', async () => {
+  it('two-vendors switches from one vendor to the other and back', async () => {
     const shown = await printed(() => import('../../../examples/models/two-vendors.ts'));
     const authors = [...shown.matchAll(/^ {2}(\w+)\//gm)].map(([, author]) => author);
     expect(authors).toEqual(['openai', 'anthropic', 'openai']);
   });
 
-  it('thinking keeps its seal', async () => {
+  it('thinking keeps its signature', async () => {
     const shown = await printed(() => import('../../../examples/models/thinking.ts'));
     expect(shown).toContain('(sealed)');
     expect(shown).toContain('Yes, I still know');

@@ -54,7 +54,7 @@ for (const version of VERSIONS) {
 describe.each(VERSIONS)('an answer of a model of %s', (version) => {
   const answer = async (...parts: AnyPart[]) => responseOf(fromAiSdk(fake(version, [parts]).model));
 
-  it('has its text in pieces as they came, and blocks apart even if an id is used again', async () => {
+  it('has its text in the pieces that came, and keeps blocks apart even if they share an id', async () => {
     const { model } = fake(version, [[...text('Good ', 'morning.'), ...text('And bye.'), finish(version)]]);
     expect(await partsOf(fromAiSdk(model))).toMatchObject([
       { type: 'text', text: 'Good ' },
@@ -78,7 +78,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     ]);
   });
 
-  it('has thinking with its signature, wherever in the block it came', async () => {
+  it('has thinking with its signature, wherever in the block the signature came', async () => {
     const signed = { fake: { signature: 'sealed', more: 1 } };
     for (const parts of [
       thinking(signed, 'Hm, ', 'yes.'),
@@ -104,7 +104,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     }
   });
 
-  it('has thinking that the provider hides, which has no text', async () => {
+  it('has hidden thinking as a block without text', async () => {
     const hidden = {
       type: 'reasoning-start',
       id: '0',
@@ -134,7 +134,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     ]);
   });
 
-  it('has calls that came whole, without arguments, or tidied up after they had streamed', async () => {
+  it('has calls that came whole, without arguments, or corrected after they had streamed', async () => {
     const whole = { type: 'tool-call', toolCallId: 'a', toolName: 'get_weather', input: '{"city":"Rome"}' };
     const empty = call('b', 'get_weather', '').with(-1, { ...whole, toolCallId: 'b', input: '' });
     const tidied = call('c', 'get_weather', '{ "x": 1 }').with(-1, {
@@ -149,7 +149,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     expect([json('a'), json('b'), json('c')]).toEqual(['{"city":"Rome"}', '{}', '{ "x": 1 }']);
   });
 
-  it('has tools the provider ran, sources and files beside the text, and nothing of them is ours to run', async () => {
+  it('has provider-run tools, sources and files beside the text, and runs none of those tools', async () => {
     const ran = { toolCallId: 's', toolName: 'web_search' };
     const { content, stopReason } = await answer(
       { type: 'tool-input-start', id: 's', toolName: 'web_search', providerExecuted: true },
@@ -188,7 +188,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     ]);
   });
 
-  it('counts cached tokens apart from input, and tells the rest in its metadata', async () => {
+  it('counts cached tokens apart from input, and puts the other counts into its metadata', async () => {
     const { usage, metadata } = await answer(
       { type: 'stream-start', warnings: [{ type: 'other', message: 'no seed' }] },
       { type: 'response-metadata', id: 'r1', modelId: 'one-2026', timestamp: new Date(0) },
@@ -208,7 +208,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     });
   });
 
-  it('passes over pings and raw chunks, and keeps what later versions may bring', async () => {
+  it('ignores pings and raw chunks, and keeps parts of unknown types', async () => {
     const { content } = await answer(
       { type: 'ping' },
       { type: 'raw', rawValue: {} },
@@ -219,7 +219,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     expect(content).toEqual([{ type: 'provider', kind: 'hologram', value: { shape: 'cube' } }]);
   });
 
-  it('that never gets a finish reason counts as cut off, unless the server is known to send none', async () => {
+  it('without a finish reason counts as cut off, unless the server is known to send none', async () => {
     const reason =
       version === 'v2' ? 'unknown' : { unified: version === 'v3' ? 'other' : 'interrupted', raw: undefined };
     const { model } = fake(version, [
@@ -230,7 +230,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     expect(lenient).toMatchObject({ stopReason: 'other', content: [{ text: 'Good ' }] });
   });
 
-  it('fails with the very object the provider reports, before or within the stream', async () => {
+  it("fails with the provider's own error object, before the stream or within it", async () => {
     const error = Object.assign(new Error('Overloaded'), { statusCode: 529, isRetryable: true });
     const chunk = { type: 'overloaded_error', message: 'Overloaded' };
     for (const [turn, thrown] of [
@@ -248,7 +248,7 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
 describe('a stream', () => {
   const hanging = () => fake('v3', [{ hangs: text('Good ').slice(0, 2) }]);
 
-  it('that is aborted rejects with the reason at once and lets go, though the model ignores the signal', async () => {
+  it('that is aborted rejects at once with the reason, even if the model ignores the signal', async () => {
     const faked = hanging();
     const controller = new AbortController();
     const stream = fromAiSdk(faked.model).stream(request(), {
@@ -270,7 +270,7 @@ describe('a stream', () => {
     expect(faked.cancelled).toBe(1);
   });
 
-  it('hands the signal to the model, and does not call it when it is aborted already', async () => {
+  it('passes the signal to the model, and does not call the model if it is already aborted', async () => {
     const faked = fake('v3', [[finish('v3')]]);
     const { signal } = new AbortController();
     await partsOf(fromAiSdk(faked.model), {}, signal);
@@ -279,7 +279,7 @@ describe('a stream', () => {
     expect(faked.calls).toHaveLength(1);
   });
 
-  it('that is aborted while the model is still being asked ends at once, and lets go of what comes later', async () => {
+  it('that is aborted before the model answers ends at once and cancels a late stream', async () => {
     const faked = hanging();
     let answer: (() => void) | undefined;
     const asked = new Promise<void>((resolve) => {
@@ -298,7 +298,7 @@ describe('a stream', () => {
     expect(faked.cancelled).toBe(1);
   });
 
-  it('that fails while nobody reads it says so at the next read', async () => {
+  it('that fails while nobody reads it fails at the next read', async () => {
     const parts = [...text('Good '), { type: 'error', error: 'broken' }];
     const iterator = (
       fromAiSdk(fake('v3', [parts]).model).stream(request(), {
@@ -340,7 +340,7 @@ describe('the options of a call', () => {
     });
   });
 
-  it('offer tools and say which to take, but only if there are any', async () => {
+  it('offer tools and the tool choice, but only if there are tools', async () => {
     const tools = [WEATHER];
     expect(await optionsOf({ settings: { toolChoice: 'required' } })).toEqual({});
     for (const [toolChoice, type] of [
@@ -356,7 +356,7 @@ describe('the options of a call', () => {
     expect(toolChoice).toEqual({ type: 'tool', toolName: 'get_weather' });
   });
 
-  it('offer tools that the provider defines in the words of the specification, also in place of ours', async () => {
+  it("offer provider-defined tools in the specification's own form, also in place of ours", async () => {
     const providerTools = {
       web_search: { type: 'provider', id: 'acme.search', args: { n: 1 } },
       get_weather: { id: 'acme.sky' },
@@ -387,7 +387,7 @@ describe('the options of a call', () => {
     });
   });
 
-  it('may be given for all calls; the request wins', async () => {
+  it('may be given for all calls, but those of a request win', async () => {
     const callOptions = {
       topK: 3,
       temperature: 1,
@@ -405,7 +405,7 @@ describe('the options of a call', () => {
 });
 
 describe('fromAiSdk', () => {
-  it('names the model by the first part of its provider, or as it is told', () => {
+  it('names the model after the first part of its provider, or as the options say', () => {
     const { model } = fake('v3', [[]], { provider: 'openai.responses', modelId: 'gpt-5' });
     expect(fromAiSdk(model)).toMatchObject({ provider: 'openai', id: 'gpt-5' });
     const price = { input: 1, output: 2 };
@@ -416,13 +416,13 @@ describe('fromAiSdk', () => {
     });
   });
 
-  it('takes models of all specifications as their packages type them', () => {
+  it('takes models of all specifications, as their packages type them', () => {
     expectTypeOf<LanguageModelV2>().toExtend<AiSdkLanguageModel>();
     expectTypeOf<LanguageModelV3>().toExtend<AiSdkLanguageModel>();
     expectTypeOf<LanguageModelV4>().toExtend<AiSdkLanguageModel>();
   });
 
-  it('takes what `wrapLanguageModel` makes', async () => {
+  it('takes a model made by `wrapLanguageModel`', async () => {
     const { model } = fake('v3', [[...text('<think>Hm.</think>', 'Yes.'), finish('v3')]]);
     const wrapped = wrapLanguageModel({
       model: model as LanguageModelV3,
@@ -434,7 +434,7 @@ describe('fromAiSdk', () => {
     ]);
   });
 
-  it('takes a specification to come for the last one, and refuses what it cannot understand', () => {
+  it('treats a newer specification like the latest known one, and refuses anything else', () => {
     const { model } = fake('v3', [[]]);
     expect(() => fromAiSdk({ ...model, specificationVersion: 'v5' })).not.toThrow();
     expect(() => fromAiSdk({ ...model, specificationVersion: 'v1' })).toThrow(
@@ -533,7 +533,7 @@ describe('a session that goes on in another process', () => {
     expect(JSON.stringify(await store.read('s', 0))).toContain('call-seal');
   });
 
-  it('does not send back what a guard has rewritten under the name of the original', async () => {
+  it("does not send the provider's item id back with text that a guard has rewritten", async () => {
     const { model, calls } = fake('v3', [
       [
         ...text('Mail bob@example.com.').with(-1, {

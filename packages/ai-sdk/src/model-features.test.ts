@@ -49,7 +49,7 @@ it('sends blocks of the system prompt one by one, each with its own options', as
   ]);
 });
 
-it('knows of some models that they have no JSON mode, and takes it as an option', () => {
+it('knows which models have no JSON mode, and takes it as an option', () => {
   const plain = new MockLanguageModelV3();
   expect(fromAiSdk(plain)).not.toHaveProperty('jsonMode');
   expect(fromAiSdk(plain, { jsonMode: false }).jsonMode).toBe(false);

@@ -106,7 +106,7 @@ describe('resolveModel', () => {
     ['fetch', { fetch: {} }, 'a function, got {}'],
     ['providerTools.x', { providerTools: { x: 'y' } }, 'a tool that a provider defines'],
     ['acceptUnfinished', { acceptUnfinished: 'false' }, 'true or false, got "false"'],
-  ])('refuses a wrong `%s` at once, also for schemes of others', async (option, options, expected) => {
+  ])('refuses a wrong `%s` at once, also for registered schemes', async (option, options, expected) => {
     const remove = registerModelScheme('mine', () => async () => fake('v3', []).model);
     const error = expect.objectContaining({
       ...{ code: 'INVALID_OPTION', data: expect.objectContaining({ option }) },
@@ -124,7 +124,7 @@ describe('resolveModel', () => {
 describe('registerModelScheme', () => {
   const greeting = () => fake('v3', [[...text('Hi.'), finish('v3')]]).model;
 
-  it('adds a scheme for language models of the AI SDK, our models and promises of either, until it is taken back', async () => {
+  it('adds a scheme for AI SDK models, our models and promises of either, until it is removed', async () => {
     const own: ModelScheme = (id) => ({ ...greeting(), modelId: id });
     for (const scheme of [own, (id: string) => async () => own(id, {}) as never] as ModelScheme[]) {
       const remove = registerModelScheme('mine', scheme);
@@ -140,7 +140,7 @@ describe('registerModelScheme', () => {
     remove();
   });
 
-  it('replaces a scheme and puts it back', () => {
+  it('replaces a scheme and restores it when removed', () => {
     const remove = registerModelScheme('openai', () => greeting());
     expect(resolveModel('openai/x').provider).toBe('fake');
     remove();
@@ -149,7 +149,7 @@ describe('registerModelScheme', () => {
     expect(() => resolveModel('openai/x')).toThrow('OPENAI_API_KEY');
   });
 
-  it('tries again after a load that failed, and loads once for calls at once', async () => {
+  it('loads once for simultaneous calls, and tries again after a failed load', async () => {
     let loads = 0;
     const remove = registerModelScheme('flaky', () => async () => {
       loads++;
@@ -163,7 +163,7 @@ describe('registerModelScheme', () => {
     remove();
   });
 
-  it('shares its names with allium/registry, both ways', async () => {
+  it('shares its names with allium/registry, in both directions', async () => {
     const undo = [
       registerModelScheme('theirs', (id) => ({ ...greeting(), modelId: id })),
       registerModel('ours', (_, { id }) => scriptedModel([`I am ${id}.`], { provider: 'ours', id })),
@@ -188,7 +188,7 @@ describe('registerModelScheme', () => {
     for (const one of undo) one();
   });
 
-  it('tells at the first request what an async factory of allium/registry rejected with', async () => {
+  it('fails the first request with the error of an async factory of allium/registry', async () => {
     const remove = registerModel('fails', () => Promise.reject(new Error('no luck')));
     const model = resolveModel('fails/x');
     // A rejection that nobody handles would end the process meanwhile.
@@ -197,7 +197,7 @@ describe('registerModelScheme', () => {
     remove();
   });
 
-  it('refuses what cannot stand before a slash, and what makes no model', () => {
+  it('refuses a name that cannot stand before a slash, and a factory that makes no model', () => {
     expect(() => registerModelScheme('a/b', () => greeting())).toThrow('Expected `scheme` to be a name');
     expect(() => registerModelScheme('ok', 1 as never)).toThrow(
       'Expected `make` to be a function that makes a model',
@@ -217,7 +217,7 @@ describe('a package that is not installed', () => {
     });
   });
 
-  it('is told from one that fails by itself or lacks something else', async () => {
+  it('is not confused with a package that fails itself or lacks a dependency', async () => {
     for (const load of [failing('Boom.'), failing("Cannot find package 'zod'", 'ERR_MODULE_NOT_FOUND')])
       await expect(installed('@ai-sdk/openai', load)).rejects.not.toHaveProperty('data');
   });

@@ -25,7 +25,7 @@ function interleaved(lists: readonly AnyPart[][], picks: readonly number[]): Any
   return [...mixed, ...left.flat()];
 }
 
-it('puts every block and call together as it was, however they are cut and mixed', () => {
+it('puts every block and call together again, however they are cut and mixed', () => {
   const pieces = fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 6 });
   const blocks = fc.array(fc.tuple(fc.constantFrom('text' as const, 'reasoning' as const), pieces), {
     maxLength: 5,

@@ -40,13 +40,13 @@ describe.each(VERSIONS)('promptCaching with a model of %s', (version) => {
     ]);
   });
 
-  it('sends each provider its own marks only, and none to those that have none', async () => {
+  it('sends each provider only its own marks, and none to providers without marks', async () => {
     const [bedrock] = await prompts('amazon-bedrock');
     expect(bedrock![0].providerOptions).toEqual({ bedrock: { cachePoint: { type: 'default' } } });
     expect(JSON.stringify(await prompts('openai.responses'))).not.toContain('providerOptions');
   });
 
-  it('adds to what the system prompt is sent with anyway', async () => {
+  it('adds its marks to the options the system prompt already has', async () => {
     const [first] = await prompts('anthropic.messages', { anthropic: { more: 1 }, openai: { no: 1 } });
     expect(first![0].providerOptions).toEqual({ anthropic: { ...mark.anthropic, more: 1 } });
   });

@@ -35,7 +35,7 @@ const result = (content: readonly ToolContent[], more: Partial<ToolMessage> = {}
 const content = (message: Message, given = anthropic) => toPrompt('', [message], given)[0]?.content;
 
 describe('toPrompt', () => {
-  it('begins with the system prompt, with its options, and leaves out what is empty', () => {
+  it('begins with the system prompt and its options, and leaves out an empty one', () => {
     const systemOptions = { anthropic: { cacheControl: { type: 'ephemeral' } }, openai: { x: 1 } };
     expect(toPrompt('Be kind.', [], { ...anthropic, systemOptions })).toEqual([
       {
@@ -82,7 +82,7 @@ describe('toPrompt', () => {
     ]);
   });
 
-  it('hands images and files over as each specification wants them', () => {
+  it('passes images and files in the form each specification wants', () => {
     const given = userMessage([
       { type: 'image', data: 'AAEC', mimeType: 'image/png' },
       { type: 'image', data: 'https://example.com/a.png', mimeType: 'image/png' },
@@ -104,7 +104,7 @@ describe('toPrompt', () => {
   });
 
   it.each(['v2', 'v3', 'v4'] as const)(
-    'says of a result with an image that it is an error: %s',
+    'marks a failed result that has an image as an error: %s',
     (version) => {
       const image = { type: 'image' as const, data: 'AAEC', mimeType: 'image/png' };
       const text = (value: string) => ({ type: 'text' as const, text: value });
@@ -124,7 +124,7 @@ describe('toPrompt', () => {
     },
   );
 
-  it('hands results with images and files over as each specification wants them', () => {
+  it('passes results with images and files in the form each specification wants', () => {
     const given = result([
       { type: 'text', text: 'Look:' },
       { type: 'image', data: 'AAEC', mimeType: 'image/png' },
@@ -162,7 +162,7 @@ describe('toPrompt', () => {
     });
   });
 
-  it('gives providers an object for arguments, whatever the model wrote', () => {
+  it('passes arguments as an object, whatever the model wrote', () => {
     const input = (text: string) => {
       const call = { type: 'tool-call' as const, id: 'a', name: 'look', arguments: text };
       return (content(assistant([call])) as { input?: unknown }[])[0]?.input;
@@ -176,7 +176,7 @@ describe('toPrompt', () => {
     ]);
   });
 
-  it('gives calls and their results ids that every provider takes, and tells different ones apart', () => {
+  it('gives calls and results ids that every provider accepts, and keeps different ids different', () => {
     const ids = ['call_1', 'r_x.2.call0', 'r_x.2_call0', `${'x'.repeat(70)}1`, `${'x'.repeat(70)}2`];
     const calls = ids.map((id) => ({ type: 'tool-call' as const, id, name: 'look', arguments: '{}' }));
     const results = ids.map((toolCallId) => result([], { toolCallId }));
@@ -189,7 +189,7 @@ describe('toPrompt', () => {
     for (const id of asked!) expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
   });
 
-  it('gives tools that the provider ran back to it, and custom content where the specification has it', () => {
+  it('sends provider-run tools back to their provider, and custom content if the specification has it', () => {
     const parts: AssistantContent[] = [
       {
         type: 'provider',
@@ -227,7 +227,7 @@ describe('toPrompt', () => {
   });
 });
 
-describe('what one provider told', () => {
+describe('metadata of one provider', () => {
   const provider = (name: string) => ({ [name]: { itemId: 'i1' } });
   const answer = (name: string, model: string) =>
     assistant(
@@ -259,7 +259,7 @@ describe('what one provider told', () => {
     ['azure', 'openai'],
     ['google', 'openai-compatible'],
     ['one', 'two'],
-  ])('does not go from %s to %s, and neither does what it thought', (from, to) => {
+  ])('does not go from %s to %s, and neither does its thinking', (from, to) => {
     for (const key of [from, to]) {
       const made = content(answer(from, `${from}/m`), options(to)) as { type: string }[];
       expect(made.map(({ type }) => type)).toEqual(['text', 'tool-call']);
@@ -275,7 +275,7 @@ describe('what one provider told', () => {
     ]);
   });
 
-  it('goes back with a call whose id was made anew, but not with another call', () => {
+  it('goes back with a call that got a new id, but not with another call', () => {
     const late = (calls: unknown[]) => ({ aiSdk: { calls } });
     const seal = { id: 'old', provider: { google: { thoughtSignature: 's' } }, digest: digestOf('{}') };
     const call = (id: string) => ({ type: 'tool-call' as const, id, name: 'look', arguments: '{}' });
@@ -295,7 +295,7 @@ describe('what one provider told', () => {
     expect(sealed(assistant([call('y')], 'google/g', late([seal, null])))).toEqual([undefined]);
   });
 
-  it('stays away once the part was changed: text, arguments or thinking', () => {
+  it('is left out once the part has changed: text, arguments or thinking', () => {
     const digest = digestOf('before');
     const metadata = { provider: { x: { itemId: 'i1' } }, digest };
     const given = assistant(
@@ -326,7 +326,7 @@ describe('what one provider told', () => {
     ]);
   });
 
-  it('needs its signature, where it had one; thinking of other makers goes under the name of the provider', () => {
+  it("is required for thinking that had a signature; other thinking goes under the provider's name", () => {
     const lost: AssistantContent = { type: 'thinking', text: 'Hm.', metadata: { seal: ['x', 'signature'] } };
     expect(content(assistant([lost], 'x/1'), options('x'))).toBeUndefined();
     const plain: AssistantContent[] = [
@@ -344,7 +344,7 @@ describe('what one provider told', () => {
 });
 
 describe('keysOf', () => {
-  it('finds the names a provider goes by', () => {
+  it("finds the names that a provider's metadata may have", () => {
     const keys = (provider: string) => [...keysOf(provider)].filter((key) => key !== 'openaiCompatible');
     expect(keys('openai.responses')).toEqual(['openai', 'responses']);
     expect(keys('azure.chat')).toContain('openai');
@@ -353,7 +353,7 @@ describe('keysOf', () => {
     expect(keys('amazon-bedrock')).toEqual(['amazon-bedrock', 'amazonBedrock', 'bedrock']);
   });
 
-  it('converts a frozen message once for each model, and hands out lists of their own', () => {
+  it('converts a frozen message once per model, and returns a new list each time', () => {
     const made = new WeakMap();
     const call = { type: 'tool-call', id: 'a', name: 'look', arguments: '{"x":1}' } as const;
     const messages = [userMessage('Hi'), assistant([call]), result([{ type: 'text', text: 'seen' }])];
@@ -372,7 +372,7 @@ describe('keysOf', () => {
     );
   });
 
-  it('looks again at a message that may have changed', () => {
+  it('converts a message again if it may have changed', () => {
     const made = new WeakMap();
     const message = { ...userMessage('before') };
     expect(toPrompt('', [message], { ...anthropic, made })[0]!.content).toEqual([

@@ -64,7 +64,7 @@ const noKeys: Middleware = {
 };
 
 describe('toAiSdk()', () => {
-  it('redacts generated and streamed answers with the same guard, and what is sent', async () => {
+  it('redacts requests and both generated and streamed answers with the same guard', async () => {
     const model = fake(said('The key is s', 'k-12', '34. Keep it.'));
     const guarded = toAiSdk(model, [noKeys]);
     const generated = await generateText({ model: guarded, prompt: 'My key is sk-abc.' });
@@ -77,7 +77,7 @@ describe('toAiSdk()', () => {
     expect(generated.finishReason).toBe('stop');
   });
 
-  it('lets the AI SDK run tools, with the calls that guards have judged', async () => {
+  it('lets the AI SDK run tools, with calls that the guards have judged', async () => {
     const model = fake(asks('send', { to: 'sk-9' }), said('Sent.'));
     const guard: Middleware = { name: 'g', guard: { on: ['tool-args'], find: noKeys.guard!.find! } };
     const seen: unknown[] = [];
@@ -97,7 +97,7 @@ describe('toAiSdk()', () => {
     expect(model.doStreamCalls[1]!.prompt.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool']);
   });
 
-  it('sends the prompt and the options on as they are, where nobody changes them', async () => {
+  it('passes the prompt and the options on unchanged if no middleware changes them', async () => {
     const plain = fake(said('Hi.'));
     const wrapped = fake(said('Hi.'));
     const call = {
@@ -128,7 +128,7 @@ describe('toAiSdk()', () => {
     expect(after).toEqual(before);
   });
 
-  it('retries, caches and leaves errors of the provider as they are', async () => {
+  it('retries, caches and passes provider errors on unchanged', async () => {
     const overloaded = Object.assign(new Error('overloaded'), { statusCode: 529 });
     const model = fake(overloaded, said('Hello.'));
     const stack = [cache(), retry({ minDelayMs: 0, maxDelayMs: 0 })];
@@ -141,7 +141,7 @@ describe('toAiSdk()', () => {
     await expect(generateText({ model: failing, prompt: 'Hi', maxRetries: 0 })).rejects.toBe(broken);
   });
 
-  it('is a refusal that the AI SDK hears of, where a guard stops', async () => {
+  it("reports a guard's stop to the AI SDK as a refusal", async () => {
     const stop: Middleware = {
       name: 's',
       guard: { on: ['output'], find: noKeys.guard!.find!, action: 'stop' },
@@ -153,7 +153,7 @@ describe('toAiSdk()', () => {
     });
   });
 
-  it('ends a stream with an error when text that was shown is taken back, or holds it back until it is whole', async () => {
+  it('ends a stream with an error if shown text is taken back, unless it holds the text until it is whole', async () => {
     const cut = [
       ...said('Half an ans').slice(0, 3),
       { type: 'error', error: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) },
@@ -196,7 +196,7 @@ describe('toAiSdk()', () => {
   });
 });
 
-it('is a middleware of wrapLanguageModel too', async () => {
+it('toAiSdk() also makes a middleware for wrapLanguageModel', async () => {
   const model = wrapLanguageModel({
     model: fake(said('sk-12 it is')),
     middleware: asLanguageModelMiddleware([noKeys]),
@@ -219,7 +219,7 @@ describe('a model that cannot stream', () => {
   };
   const look = tool({ inputSchema: z.object({ at: z.string() }) });
 
-  it('is asked for the whole answer by generateText, under the same guards', async () => {
+  it('answers generateText as a whole, under the same guards', async () => {
     const model = new MockLanguageModelV3({ provider: 'fake', doGenerate: whole as never });
     const guarded = toAiSdk(model, [{ ...noKeys, guard: { ...noKeys.guard!, on: ['output', 'thinking'] } }]);
     const result = await generateText({ model: guarded, prompt: 'Key?', tools: { look } });
@@ -231,7 +231,7 @@ describe('a model that cannot stream', () => {
     expect(model.doGenerateCalls).toHaveLength(1);
   });
 
-  it('says so itself to streamText, and to generateText where it cannot generate either', async () => {
+  it('fails with its own error in streamText, and in generateText if it cannot generate either', async () => {
     const model = new MockLanguageModelV3({ provider: 'fake', doGenerate: whole as never });
     const seen: unknown[] = [];
     const { textStream } = streamText({
@@ -262,7 +262,7 @@ describe('what cannot work inside a model call is refused', () => {
     expect(() => asLanguageModelMiddleware([middleware])).toThrow(message);
   });
 
-  it('and so are wrong options', () => {
+  it('and wrong options are refused', () => {
     expect(() => asLanguageModelMiddleware([], { onReset: 'x' as never })).toThrow(
       "Expected `onReset` to be 'error' or 'hold'",
     );

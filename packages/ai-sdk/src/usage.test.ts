@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { finishOf, usageOf } from './usage.js';
 
 describe('usage of v3 and v4', () => {
-  it('takes what is counted and works out what is not', () => {
+  it('takes reported counts and works out the others', () => {
     const usage = {
       inputTokens: { total: 100, cacheRead: 60, cacheWrite: 10 },
       outputTokens: { text: 5, reasoning: 7 },
@@ -13,7 +13,7 @@ describe('usage of v3 and v4', () => {
     });
   });
 
-  it('says nothing about what nobody counted', () => {
+  it('leaves out counts that nobody reported', () => {
     const usage = { inputTokens: { total: undefined }, outputTokens: { total: Number.NaN } };
     expect(usageOf(usage, undefined).usage).toEqual({
       inputTokens: undefined,
@@ -26,7 +26,7 @@ describe('usage of v3 and v4', () => {
 });
 
 describe('usage of v2', () => {
-  it('takes cached tokens out of the input, where they are in it', () => {
+  it('subtracts cached tokens from the input if it includes them', () => {
     const usage = {
       inputTokens: 100,
       outputTokens: 5,
@@ -42,7 +42,7 @@ describe('usage of v2', () => {
     });
   });
 
-  it('leaves the input alone where they are not: by its provider, or by the numbers', () => {
+  it('leaves the input alone if it does not include them, judging by the provider or the numbers', () => {
     const usage = { inputTokens: 100, outputTokens: 5, cachedInputTokens: 60 };
     const anthropic = { anthropic: { cacheCreationInputTokens: 20 } };
     const bedrock = { bedrock: { usage: { cacheWriteInputTokens: 20 } } };
@@ -59,7 +59,7 @@ describe('usage of v2', () => {
     });
   });
 
-  it('adds thinking to the output where the total shows that it is not in it', () => {
+  it('adds thinking to the output if the total shows that it is not included', () => {
     const usage = { inputTokens: 10, outputTokens: 5, reasoningTokens: 7 };
     expect(usageOf({ ...usage, totalTokens: 22 }, undefined).usage.outputTokens).toBe(12);
     expect(usageOf({ ...usage, totalTokens: 15 }, undefined).usage.outputTokens).toBe(5);
@@ -83,7 +83,7 @@ describe('finishOf', () => {
     expect(finishOf(given, undefined)).toMatchObject({ reason, cut });
   });
 
-  it('takes an unknown word for a reason where the tokens of the answer were counted', () => {
+  it("takes an unknown finish reason as a real one if the answer's tokens were counted", () => {
     expect(finishOf('unknown', 5)).toMatchObject({ reason: 'other', cut: false });
     expect(finishOf('unknown', 0)).toMatchObject({ cut: true });
     expect(finishOf({ unified: 'other', raw: undefined }, 5)).toMatchObject({ cut: true });

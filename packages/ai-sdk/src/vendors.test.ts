@@ -130,7 +130,7 @@ describe('a conversation that changes vendors', () => {
     expect(JSON.stringify(toOpenai)).toContain('All is fine.');
   });
 
-  it('takes the seals of Google back to Google and nowhere else', async () => {
+  it("sends Google's signatures back to Google and nowhere else", async () => {
     otherServer.reply(
       streams(google.calls([{ id: '', name: 'look', input: '{"at":"here"}' }])),
       streams(textFrames(google, 'Fine.')),

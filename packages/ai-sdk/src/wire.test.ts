@@ -29,7 +29,7 @@ describe.each(WIRES)('$name', { timeout: 30_000 }, (wire: Wire) => {
   const model = () => wire.model(server.url);
   const hello = () => streams(textFrames(wire, 'Good ', 'morning.'));
 
-  it('waits as long as a 429 asks before it tries again', async () => {
+  it('waits as long as a 429 response asks before it tries again', async () => {
     server.reply(refuses(429, wire.error('rate_limit_error'), { 'retry-after': '20' }), hello());
     const clock = fakeClock();
     const run = new Agent({
@@ -52,7 +52,7 @@ describe.each(WIRES)('$name', { timeout: 30_000 }, (wire: Wire) => {
     expect(server.received).toHaveLength(2);
   });
 
-  it('hands the error of the package on as it is, and does not repeat what will not pass', async () => {
+  it("passes the package's error on unchanged, and does not retry a request that cannot succeed", async () => {
     server.reply(refuses(400, wire.error('invalid_request_error'), { 'x-request-id': 'r-1' }));
     const run = new Agent({ model: model(), middleware: [again()] }).run('Hello.');
     await expect(run).rejects.toMatchObject({
@@ -84,7 +84,7 @@ describe.each(WIRES)('$name', { timeout: 30_000 }, (wire: Wire) => {
     expect(server.received).toHaveLength(2);
   });
 
-  it('fails on a malformed chunk instead of taking half an answer for a whole one', async () => {
+  it('fails on a malformed chunk instead of taking half an answer as whole', async () => {
     const { before, pieces, after } = wire.frames(['Good ', 'morning.']);
     server.reply(streams([...before, pieces[0]!, 'data: {"broken\n\n', pieces[1]!, ...after]));
     const error = await partsOf(model()).catch((thrown) => thrown);
@@ -160,7 +160,7 @@ describe.each(WIRES)('$name', { timeout: 30_000 }, (wire: Wire) => {
     expect(wire.resultIn(server.received[1]!.body) === big).toBe(true);
   });
 
-  it('puts characters together that were split over packets', async () => {
+  it('joins characters that were split over packets', async () => {
     const said = 'Grüße, 你好, 👩‍👩‍👧!';
     server.reply(bytewise(textFrames(wire, said, said)));
     expect(textIn(await partsOf(model()))).toBe(said + said);
@@ -190,7 +190,7 @@ describe('an error within the stream', () => {
       openaiResponses,
       'event: error\ndata: {"type":"error","sequence_number":1,"error":{"type":"server_error","code":"server_error","message":"Later.","param":null}}\n\n',
     ],
-  ] as const)('of $name is tried again when it will pass', async (wire, frame) => {
+  ] as const)('of $name is tried again if it is temporary', async (wire, frame) => {
     const { before, pieces } = wire.frames(['Good ']);
     server.reply(streams([...before, ...pieces, frame]), streams(textFrames(wire, 'Good ', 'morning.')));
     const { text } = await new Agent({ model: wire.model(server.url), middleware: [again()] }).run('Hello.');

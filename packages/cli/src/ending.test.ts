@@ -108,7 +108,7 @@ describe('a process that is told to end', () => {
     expect(await here().allium(['sessions', 'resume', 'ann'])).toMatchObject({ code: 0 });
   });
 
-  it('says nothing of a run that nobody could go on with', async () => {
+  it('says nothing of a run that nobody could resume', async () => {
     here().write(
       'allium.toml',
       here()
@@ -138,7 +138,7 @@ describe('a terminal that is closed', () => {
   it.each([
     ['at work', 'gate', '→ gate'],
     ['at a question', 'pay 5', 'Change the arguments'],
-  ])('leaves a run that is %s to be gone on with', async (_, said, seen) => {
+  ])('leaves a run that is %s resumable', async (_, said, seen) => {
     const run = here().terminal(['run', '--session', 'ann', said]);
     await run.until(seen);
     run.hangUp();

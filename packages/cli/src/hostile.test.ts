@@ -160,7 +160,7 @@ describe('in a pipe', () => {
     expectSafe(stderr);
   });
 
-  it('says with --json what was there, to whoever parses it', async () => {
+  it('keeps the original text in --json output', async () => {
     const { stdout } = await here().allium(['sessions', 'show', ID, '--json']);
     expectSafe(stdout);
     expect(stdout).toContain('\\u202e');
@@ -171,7 +171,7 @@ describe('in a pipe', () => {
     expect(jsonLines(events.stdout).at(-1)).toMatchObject({ result: { text: `Done ${EVIL}` } });
   });
 
-  it('shows who tried: a tool name of the model, the reason of a provider', async () => {
+  it("shows such characters in a tool name of the model and a provider's error", async () => {
     expect((await here().allium(['trace', ID])).stdout).toContain('unknown<U+001B>]0;owned<U+0007>');
     expect((await here().allium(['run', 'fail'])).stderr).toContain('The provider says <U+001B>]0;owned');
   });

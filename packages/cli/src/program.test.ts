@@ -67,7 +67,7 @@ describe('help', () => {
     expect((await run(...args)).stdout).toContain(shown);
   });
 
-  it('suggests a command that is not loaded for a name that is none', async () => {
+  it('suggests the nearest command for an unknown name', async () => {
     expect((await run('tracee', 'run')).stderr).toContain('Did you mean trace?');
   });
 
@@ -80,14 +80,14 @@ describe('help', () => {
     for (const sub of command.commands) expect(sub.summary(), `${name} ${sub.name()}`).not.toBe('');
   });
 
-  it('says where a command is that stands below another', async () => {
+  it('says where a subcommand belongs', async () => {
     const { code, stderr } = await run('resume', 'show');
     expect(code).toBe(EXIT.usage);
     expect(stderr).toContain('That is: allium sessions resume\n');
     expect((await run('nonsense', 'show')).stderr).not.toContain('That is');
   });
 
-  it('offers --json with every command that prints something, and is no conversation', () => {
+  it('offers --json with every command that prints something, except chat', () => {
     const silent = ['init', 'chat', 'sessions delete'];
     const without = leaves.filter(({ command }) => !command.options.some(({ long }) => long === '--json'));
     expect(without.map(({ path }) => path)).toEqual(silent);
@@ -150,7 +150,7 @@ describe('outcomes', () => {
     expect(EXIT_CODES.map(([code]) => code)).toEqual(Object.values(EXIT));
   });
 
-  it('of errors go by what they are', () => {
+  it('of errors depend on the kind of error', () => {
     const result = { status: 'aborted' } as never;
     expect(exitCodeOfError(new RunError('ABORTED', 'aborted', result, undefined))).toBe(130);
     expect(exitCodeOfError(new UsageError('what?'))).toBe(2);
@@ -160,7 +160,7 @@ describe('outcomes', () => {
     expect(exitCodeOfError('text')).toBe(1);
   });
 
-  it('say the reasons behind an error that are new', () => {
+  it('add the causes of an error that say something new', () => {
     const deep = new Error('The model failed: no route', {
       cause: new Error('no route', { cause: new Error('cable') }),
     });

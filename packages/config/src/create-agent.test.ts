@@ -79,7 +79,7 @@ describe('createAgent', () => {
     await expect(async () => store.list()).rejects.toThrow();
   });
 
-  it('lets overrides stand in, and closes only what it opened', async () => {
+  it('takes overrides, and closes only what it opened itself', async () => {
     let closed = 0;
     const store = Object.assign(memoryStore(), { close: () => void closed++ });
     const seen: string[] = [];
@@ -103,7 +103,7 @@ describe('createAgent', () => {
     await expect(make('', {}, { modle: 1 } as object)).rejects.toThrow('Did you mean `model`?');
   });
 
-  it('blames no key of the file for what an override has wrong', async () => {
+  it('blames no key of the file for a mistake in an override', async () => {
     const toml = '\n[allium]\nmodel = "offline"\n[allium.middleware]\nchain = ["retry"]';
     expect(await failing(toml, {}, { clock: 5 as never })).toMatchObject({ line: 2, key: 'allium' });
   });
@@ -197,7 +197,7 @@ describe('the chain', () => {
   });
 });
 
-describe('what is wrong has a place', () => {
+describe('every mistake has a place', () => {
   const chain = (item: string, more = '') =>
     `[allium]\nmodel = "offline"\n[allium.middleware]\nchain = [\n  "cache",\n  ${item},\n]\n${more}`;
 
@@ -471,7 +471,7 @@ describe('tools and observers', () => {
   });
 });
 
-it('reveals secrets where they are handed over, deep inside too', async () => {
+it('secrets are revealed to the receiver, at any depth', async () => {
   const seen: unknown[] = [];
   const undo = registerMiddleware(
     'takes',
@@ -490,7 +490,7 @@ it('reveals secrets where they are handed over, deep inside too', async () => {
   undo();
 });
 
-it('gives models numbers and switches from the environment', async () => {
+it('models get numbers and booleans from the environment', async () => {
   const toml = (option: string) =>
     `[allium]\nmodel = { use = "openai-compatible/x@http://localhost:1/v1", ${option} }`;
   const price = 'price = { input = "${P}", output = 2 }';

@@ -174,7 +174,7 @@ it.each<[string, (key: string) => object]>([
     (key) => Object.freeze({ guard: Object.freeze({ on: ['output'], judge: () => rejected(key) }) }),
   ],
   ['a hook that returns what is no promise', (key) => ({ beforeModel: () => rejected(key) })],
-])('hides what %s throws', async (_, hooks) => {
+])('secrets are hidden in what %s throws', async (_, hooks) => {
   undo.push(registerMiddleware('leaky', ({ key }: { key: string }) => ({ name: 'leaky', ...hooks(key) })));
   const { agent } = await make(
     '[allium]\nmodel = "offline"\n[allium.middleware]\nchain = [{ use = "leaky", key = "${CANARY}" }]',
@@ -184,7 +184,7 @@ it.each<[string, (key: string) => object]>([
   expectHidden(inspect(error, { depth: 20 }));
 });
 
-it('keeps what an error is: its class, its fields and its identity', async () => {
+it('an error keeps its class, its fields and its identity', async () => {
   const thrown: unknown[] = [];
   const watch = defineMiddleware({
     name: 'watch',
@@ -221,7 +221,7 @@ describe('a tool', () => {
     ['that throws', (key: string) => Promise.reject(failing(key)), '401 for tok ***'],
     ['that returns it', (key: string) => `key=${key}!`, 'key=k ***!'],
     ['that returns it in JSON', (key: string) => ({ deep: [{ key }] }), '***'],
-  ])('%s tells neither the model nor anyone else', async (_, work, says) => {
+  ])('%s reveals secrets neither to the model nor to anyone else', async (_, work, says) => {
     leaky(work);
     const model = scriptedModel([toolCalls({ name: 'leak' }), 'done']);
     const { agent, store, close, lines, dir } = await make(TOML, { model });
@@ -264,7 +264,7 @@ describe('the journal', () => {
     expect(await store.head('s')).toBeGreaterThan(3);
   });
 
-  it('goes on where the secrets are gone', async () => {
+  it('goes on if the secrets are gone', async () => {
     undo.push(registerMiddleware('box', () => approval()));
     const ping = tool({ name: 'ping', description: 'Pings.', input: z.object({}), execute: () => 'pong' });
     const store = memoryStore();
@@ -281,7 +281,7 @@ describe('the journal', () => {
     expect((await second.agent.session('s').resume({ answers })).text).toBe('done');
   });
 
-  it('runs no approved call with stars in the place of what was approved', async () => {
+  it('runs no approved call with stars in place of the approved values', async () => {
     undo.push(registerMiddleware('box', () => approval()));
     const ran: unknown[] = [];
     const send = tool({
@@ -305,7 +305,7 @@ describe('the journal', () => {
     expect(again.pending[0]!.hash).not.toBe(pending[0]!.hash);
   });
 
-  it('is left alone where nothing is secret, or only what is written anyway', async () => {
+  it('is left alone if nothing is secret, or only what is written anyway', async () => {
     const store = memoryStore();
     const model = scriptedModel(['German for acme-tenant-1']);
     const { agent, names } = await make(
@@ -356,7 +356,7 @@ describe('an observer that throws', () => {
     expect(lines).toEqual([inspect(['[allium] observer "observer 1" threw: "obs ***"'])]);
   });
 
-  it('is told to onObserverError every time, without secrets', async () => {
+  it('is reported to onObserverError every time, without secrets', async () => {
     const problems: ObserverProblem[] = [];
     const { agent, close, lines } = await make(TOML, { onObserverError: (one) => void problems.push(one) });
     await agent.run('Hi');

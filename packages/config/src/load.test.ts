@@ -68,7 +68,7 @@ describe('where a config is looked for', () => {
     expect(await failing({ cwd: `${dir}/a` })).toMatchObject({ code: 'CONFIG_UNTRUSTED' });
   });
 
-  it('says where it looked, and which files are one too many', async () => {
+  it('says where it looked, and names the files if there is more than one', async () => {
     const dir = project({ 'x.txt': '', 'two/allium.toml': '', 'two/allium.json': '{}' });
     expect(await failing({ cwd: dir })).toMatchObject({
       code: 'CONFIG_NOT_FOUND',
@@ -86,7 +86,7 @@ describe('where a config is looked for', () => {
     await expect(loadConfig({ cdw: '.' } as object)).rejects.toThrow('It takes: cwd, file, env.');
   });
 
-  it('tells which variables the file asks for, each once', async () => {
+  it('lists the variables the file uses, each once', async () => {
     const prompt = 'Say $${NOT}, ${B:-b} and ${A:plain}; ${B}.';
     const dir = project({
       'allium.json': { allium: { systemPrompt: prompt, plugins: { retry: { attempts: '${C}' } } } },
@@ -97,7 +97,7 @@ describe('where a config is looked for', () => {
     expect((await loadConfig({ cwd: `${dir}/module`, env })).variables).toEqual([]);
   });
 
-  it('modules export what stands under allium', async () => {
+  it('modules export what a file has under `allium`', async () => {
     const dir = project({
       'allium.config.mjs': 'export default { model: "offline", limits: { turns: 3 } };',
       'bad/allium.config.mjs': 'export const config = {};',
@@ -239,14 +239,14 @@ describe('variables', () => {
     );
   });
 
-  it('are read from the process where none are given', async () => {
+  it('are read from the process if none are given', async () => {
     expect(
       await (await loadConfig({ cwd: project({ 'allium.toml': 'allium.systemPrompt = "${PATH}"' }) })).config
         .systemPrompt,
     ).toBeInstanceOf(Secret);
   });
 
-  it('become numbers and switches where those are wanted', async () => {
+  it('become numbers and booleans where those are expected', async () => {
     const { config } = await load('[allium.limits]\nturns = "${N}"', { N: '12' });
     expect(String(config.limits?.turns)).toBe('***');
     await expect(load('[allium.limits]\nturns = "${N}"', { N: 'twelve' })).rejects.toThrow(
@@ -258,7 +258,7 @@ describe('variables', () => {
     ['4', 4],
     [' 0.5 ', 0.5],
     ['1e3', 1000],
-  ])('have defaults that become numbers, too: %j', async (text, number) => {
+  ])('have defaults that become numbers too: %j', async (text, number) => {
     const loaded = await load(
       `[allium]\nmodel = "offline"\n[allium.limits]\ntokens = "\${N:-${text}}"\ncostUsd = "\${M:plain}"`,
       { M: '2' },
@@ -279,7 +279,7 @@ describe('variables', () => {
     await expect(chain('attempts = "4"')).rejects.toThrow('got "4"');
   });
 
-  it('have defaults that stay text where text is wanted', async () => {
+  it('have defaults that stay text where text is expected', async () => {
     const loaded = await load(
       '[allium]\nmodel = "offline"\nsystemPrompt = "${P:-42}"\nname = "${N:-true}"\ntenant = "${T:plain:-1}"',
     );
@@ -290,14 +290,14 @@ describe('variables', () => {
     });
   });
 
-  it('are plain where the file says so', async () => {
+  it('are plain if the file says so', async () => {
     expect(await prompt('Speak ${L:plain}.', { L: 'German' })).toBe('Speak German.');
     expect(await prompt('Speak ${L:plain:-English}.')).toBe('Speak English.');
     expect(await prompt('${L:plain} ${K}', { L: 'a', K: 'b' })).toBeInstanceOf(Secret);
     await expect(prompt('${L:plan}', { L: 'x' })).rejects.toThrow('${NAME:plain}, got ${L:plan}.');
   });
 
-  it.each(['${FOO', 'a ${', '${A:-b} ${FOO'])('have an end: %j', async (text) => {
+  it.each(['${FOO', 'a ${', '${A:-b} ${FOO'])('must be closed: %j', async (text) => {
     await expect(prompt(text, { FOO: 'x' })).rejects.toMatchObject({
       ...{ code: 'CONFIG_VARIABLE', line: 2, key: 'allium.systemPrompt' },
       message: expect.stringContaining('`${` has no `}`. A plain ${ is written $${.'),
@@ -305,7 +305,7 @@ describe('variables', () => {
     expect(await prompt('$${FOO')).toBe('${FOO');
   });
 
-  it('cannot be names, which are shown', async () => {
+  it('cannot be used in names, because names are shown', async () => {
     await expect(load('allium.name = "${N}"', { N: 'x' })).rejects.toThrow('A name is shown everywhere');
     await expect(
       load('[allium.middleware]\nchain = [{ use = "retry", as = "${N}" }]', { N: 'x' }),

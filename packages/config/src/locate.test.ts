@@ -74,14 +74,14 @@ describe('the line of a key', () => {
     expect(lineOf(path)).toBe(line);
   });
 
-  it('is that of the nearest key above for one that is not there', () => {
+  it('is that of the nearest key above if the key is missing', () => {
     expect(lineOf(['allium', 'middleware', 'chain', 1, 'missing'])).toBe(20);
     expect(lineOf(['allium', 'nothing', 'at', 'all'])).toBe(3);
     expect(lineOf(['elsewhere'])).toBeUndefined();
     expect(lineOf([])).toBeUndefined();
   });
 
-  it('does not take text for keys', () => {
+  it('does not confuse text with keys', () => {
     expect(lineOf(['allium', 'fake'])).toBe(3);
     expect(lineOf(['fake'])).toBeUndefined();
   });

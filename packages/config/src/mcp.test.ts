@@ -10,7 +10,7 @@ const node = JSON.stringify(process.execPath);
 
 const load = (toml: string, env = {}) => loadConfig({ cwd: project({ 'allium.toml': toml }), env });
 
-it('gives the agent the tools of MCP servers in the file', async () => {
+it('an agent gets the tools of the MCP servers in its file', async () => {
   const loaded = await load(
     `[allium]
      model = "offline"
@@ -37,7 +37,7 @@ it('gives the agent the tools of MCP servers in the file', async () => {
   }
 });
 
-it('tells where an option of a server is wrong', async () => {
+it('a wrong option of a server is reported with its place', async () => {
   const loaded = await load('[allium]\nmodel = "offline"\n[allium.mcp.fx]\ncommand = "x"\ntimeoutMs = 0');
   await expect(createAgent(loaded)).rejects.toMatchObject({
     key: 'allium.mcp.fx.timeoutMs',
@@ -46,7 +46,7 @@ it('tells where an option of a server is wrong', async () => {
   });
 });
 
-it('refuses a name that is no name', async () => {
+it('a wrong name of a server is refused', async () => {
   const loaded = await load('[allium]\nmodel = "offline"\n[allium.mcp."a b"]\ncommand = "x"');
   await expect(createAgent(loaded)).rejects.toThrow('Expected `name` to be 1 to 32 letters');
 });

@@ -24,7 +24,7 @@ describe('options under plugins', () => {
   });
 
   it.each(['cache', 'Rate_Limit', 'sqlite', 'foo', 'allium-mw-foo', '"./other.mjs"'])(
-    'for what is known and not used are a warning: %s',
+    'for something known but not used are a warning: %s',
     async (name) => {
       const { warnings, agent } = await make(`${START}[allium.plugins.${name}]\nx = 1`, plugin);
       const bare = name.replaceAll('"', '');
@@ -46,7 +46,7 @@ describe('options under plugins', () => {
     await close();
   });
 
-  it('of what is overridden are no mistake', async () => {
+  it('for something overridden are not a mistake', async () => {
     const { warnings } = await make(
       '[allium]\nmodel = "offline"\nstore = "file"\n[allium.plugins.file]\nfsync = "never"',
       {},

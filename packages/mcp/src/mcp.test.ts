@@ -87,7 +87,7 @@ describe('mcp()', () => {
     expect(results(await agent.run('go'))[0]).toContain('text');
   });
 
-  it('gives images, resources, structured content and errors as they are', async () => {
+  it('passes images, resources, structured content and errors through unchanged', async () => {
     const { agent } = calling(fixtureServer(), call('picture'), call('data'), call('fail'));
     const { messages } = await agent.run('go');
     expect(messages.slice(2, 5)).toMatchObject([
@@ -176,7 +176,7 @@ describe('mcp()', () => {
     expect(model.requests[0]!.tools.map(({ name }) => name)).toEqual(['echo']);
   });
 
-  it('hears of new tools', async () => {
+  it('notices new tools', async () => {
     const model = scriptedModel([toolCalls(call('grow')), toolCalls(call('late')), text('done')]);
     const agent = new Agent({ model, middleware: [fixtureServer()] });
     expect(results(await agent.run('go'))).toEqual(['grown', 'late']);
@@ -184,7 +184,7 @@ describe('mcp()', () => {
 });
 
 describe('what a server says of its tools', () => {
-  it('is cut, and loses characters that are not seen', async () => {
+  it('is shortened, and loses invisible characters', async () => {
     const server = fixtureServer({ maxDescriptionChars: 10 });
     const { tools } = await server.connect();
     expect(tools.find(({ serverName }) => serverName === 'dotted.name')).toMatchObject({
@@ -209,7 +209,7 @@ describe('what a server says of its tools', () => {
     });
   });
 
-  it('may not change between the agreement of a person and the call', async () => {
+  it("may not change between a person's approval and the call", async () => {
     const server = fixtureServer();
     const model = scriptedModel([toolCalls(call('echo', { text: 'hi' })), text('done')]);
     const agent = new Agent({ model, middleware: [approval({ policy: { fx_echo: ask() } }), server] });
@@ -223,14 +223,14 @@ describe('what a server says of its tools', () => {
     expect(results({ messages })[0]).toContain('changed the description of its tool "echo"');
   });
 
-  it('may change where that is allowed, and in another session', async () => {
+  it('may change if that is allowed, and in another session', async () => {
     const server = fixtureServer({ onChange: 'allow' });
     const { agent } = calling(server, call('change'));
     await agent.session('s').run('go');
     expect((await agent.session('s').run('go')).status).toBe('done');
   });
 
-  it('may not differ from its pin, and other tools are not offered', async () => {
+  it('may not differ from its pin, and tools without a pin are not offered', async () => {
     const first = fixtureServer();
     const { tools } = await first.connect();
     const { fingerprint } = tools.find(({ serverName }) => serverName === 'echo')!;
@@ -271,7 +271,7 @@ describe('questions of a server', () => {
     [{ type: 'edit', args: { color: 'red' } }, 'accept: {"color":"red"}'],
     [{ type: 'reject' }, 'decline: null'],
     [{ type: 'approve' }, 'accept: {}'],
-  ] as const)('are answered in place where somebody can: %j', async (decision, wanted) => {
+  ] as const)('are answered in place if somebody can: %j', async (decision, wanted) => {
     const { agent } = calling(fixtureServer(), call('ask'));
     expect(results(await agent.run('go', { onRequest: () => decision }))[0]).toContain(wanted.split(':')[0]);
   });
@@ -282,7 +282,7 @@ describe('questions of a server', () => {
     expect(results({ messages })).toEqual(['accept: {"color":"green"}', 'echo: hi']);
   });
 
-  it('are asked one after the other where calls are', async () => {
+  it('are asked one after the other if the calls run that way', async () => {
     const { agent } = calling(fixtureServer({ sequential: true }), call('ask'), call('ask', {}, 'b'));
     let n = 0;
     const { messages } = await agent.run('go', {
@@ -291,7 +291,7 @@ describe('questions of a server', () => {
     expect(results({ messages })).toEqual(['accept: {"color":"color 1"}', 'accept: {"color":"color 2"}']);
   });
 
-  it('reach a model only where one is given', async () => {
+  it('reach a model only if one is given', async () => {
     const { agent } = calling(fixtureServer(), call('think'));
     expect((await agent.run('go')).messages[2]).toMatchObject({ isError: true });
     const sampling = scriptedModel(['Deep.']);

@@ -131,7 +131,7 @@ describe('mcpServer()', () => {
     expect(paid).toHaveLength(payments);
   });
 
-  it('says so where the client cannot ask', async () => {
+  it('says so if the client cannot ask', async () => {
     paid.length = 0;
     const { client } = await clientOf({
       agents: { help: { agent: asking(), description } },
@@ -145,7 +145,7 @@ describe('mcpServer()', () => {
     expect(paid).toEqual([]);
   });
 
-  it('keeps the sessions of tenants apart, and tells nothing of those of others', async () => {
+  it("keeps the sessions of tenants apart, and reveals nothing of others'", async () => {
     const agents = { help: { agent: agentWith(), description } };
     const authorize = (request: Request) => ({ tenant: request.headers.get('x-tenant') ?? 'nobody' });
     const a = await clientOf({ agents, authorize }, undefined, { 'x-tenant': 'a' });
@@ -168,7 +168,7 @@ describe('mcpServer()', () => {
     await expect(open.fetch(new Request('http://127.0.0.1/mcp'))).rejects.toThrow('authorize');
   });
 
-  it('tells the code of a failure, and nothing of what is inside', async () => {
+  it('reports the code of a failure, and nothing internal', async () => {
     const broken: Middleware = {
       name: 'broken',
       beforeModel() {

@@ -279,7 +279,7 @@ describe('the spans of a run', () => {
     expect(named(spans, 'chat scripted').length).toBeGreaterThan(1);
   });
 
-  it('of an aborted run end, and count as no error', async () => {
+  it('of an aborted run end, and do not count as errors', async () => {
     const controller = new AbortController();
     const agent = agentWith({ model: scriptedModel([hang('half')]) });
     const stream = agent.stream('hi', { signal: controller.signal });

@@ -20,7 +20,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 const refused = (code: string) => Object.assign(new Error(code), { code });
 
 describe('batches', () => {
-  it('gather what is asked while another is under way, and answer each', async () => {
+  it('collect requests while another batch is under way, and answer each', async () => {
     const { sent, batches } = held();
     const asked = ['a', 'b', 'c'].map((one) => batches.ask(one));
     expect(sent.map(({ batch }) => batch)).toEqual([['a']]);
@@ -31,7 +31,7 @@ describe('batches', () => {
     expect(await Promise.all(asked)).toEqual(['A', 'B', 'C']);
   });
 
-  it('have each session once: the second waits for the next one', async () => {
+  it('have each session once: its second request waits for the next batch', async () => {
     const { sent, batches } = held();
     for (const one of ['x', 'a1', 'a2', 'b', 'a3']) void batches.ask(one);
     for (let i = 0; i < 4; i++) {
@@ -41,13 +41,13 @@ describe('batches', () => {
     expect(sent.map(({ batch }) => batch)).toEqual([['x'], ['a1', 'b'], ['a2'], ['a3']]);
   });
 
-  it('are under way only so many at once', () => {
+  it('are limited in how many run at once', () => {
     const { sent, batches } = held(2);
     for (const one of ['a', 'b', 'c']) void batches.ask(one);
     expect(sent.map(({ batch }) => batch)).toEqual([['a'], ['b']]);
   });
 
-  it('hold a hundred at the most', async () => {
+  it('hold at most a hundred requests', async () => {
     const { sent, batches } = held();
     const keys = Array.from({ length: 150 }, (_, i) => String.fromCodePoint(0x4e00 + i));
     for (const one of ['first', ...keys]) void batches.ask(one);
@@ -56,7 +56,7 @@ describe('batches', () => {
     expect(sent[1]!.batch.length).toBe(100);
   });
 
-  it('refused by the server are sent one by one, so that only the guilty one fails', async () => {
+  it('refused by the server are sent one by one, so that only the faulty request fails', async () => {
     const { sent, batches } = held();
     const asked = ['x', 'a', 'b'].map((one) => batches.ask(one).catch(({ message }) => message));
     sent[0]!.end();
@@ -71,7 +71,7 @@ describe('batches', () => {
   });
 
   it.each(['ECONNRESET', '57P01', '08006'])(
-    'cut off by %s fail whole: what was done is not known',
+    'cut off by %s fail as a whole, because nobody knows what was done',
     async (code) => {
       const { sent, batches } = held();
       const asked = ['x', 'a', 'b'].map((one) => batches.ask(one).catch(({ message }) => message));

@@ -167,7 +167,7 @@ describe('postgresStore, asked in a run', () => {
 });
 
 describe('postgresStore', () => {
-  it('reads and goes on with a session that the first release wrote', async () => {
+  it('reads and continues a session that the first release wrote', async () => {
     const schema = `fixture_${Date.now()}`;
     if (process.env.ALLIUM_WRITE_FIXTURES) await writeFixture(`${schema}_new`);
     const client = new pg.Client({ connectionString });
@@ -279,7 +279,7 @@ describe('postgresStore', () => {
     await Promise.all(stores.map((store) => store.close?.()));
   });
 
-  it('does the same under a stricter isolation level, where the server refuses instead of waiting', async () => {
+  it('lets eight writers do so under a stricter isolation level, in which the server refuses instead of waiting', async () => {
     const id = newId();
     const pool = poolOf({ connectionString, options: '-c default_transaction_isolation=serializable' });
     const store = open({ pool });
@@ -329,7 +329,7 @@ describe('postgresStore', () => {
   });
 
   it.each([true, false])(
-    'lets many sessions share a statement, in which each is written or refused by itself (prepare: %s)',
+    'lets many sessions share a statement, and writes or refuses each by itself (prepare: %s)',
     async (prepare) => {
       const store = open({ maxConnections: 3, prepare });
       const ids = Array.from({ length: 60 }, newId);
@@ -511,7 +511,7 @@ describe('a table that somebody has locked', () => {
   it.each([
     ['for longer than everything in the run is given', 1500],
     ['for longer than the run waits', 4000],
-  ])('%s: an abort leaves a valid journal that can be gone on with', async (_, lockMs) => {
+  ])('%s: an abort leaves a valid journal that can be continued', async (_, lockMs) => {
     const store = open();
     const id = newId();
     const locker = new pg.Client({ connectionString });

@@ -66,7 +66,7 @@ async function writeFixture(prefix: string): Promise<void> {
 }
 
 describe('redisStore', () => {
-  it('reads and goes on with a session that the first release wrote', async () => {
+  it('reads and continues a session that the first release wrote', async () => {
     const prefix = newId();
     if (process.env.ALLIUM_WRITE_FIXTURES) await writeFixture(`${prefix}-new`);
     const commands = JSON.parse(fs.readFileSync(fixture, 'utf8').replaceAll('{fixture}', `{${prefix}}`)) as [
@@ -163,7 +163,7 @@ describe('redisStore', () => {
     await store.close?.();
   });
 
-  it('tells its scripts to a server that has forgotten them', async () => {
+  it('sends its scripts again to a server that has forgotten them', async () => {
     const store = open();
     const id = newId();
     await store.append(id, 0, [text('a')]);

@@ -64,7 +64,7 @@ describe('two processes', () => {
     expect(reports.reduce((calls, report) => calls + report.calls, 0)).toBe(10);
   });
 
-  it('wait for each other where the limit says so, and all get their turn', async () => {
+  it('wait for each other if the limit says so, and all get their turn', async () => {
     const reports = await two('rate-limit that waits', 6);
     expect(sum(reports, 'final')).toBe(12);
     expect(reports.reduce((waits, report) => waits + report.waits, 0)).toBeGreaterThanOrEqual(2);

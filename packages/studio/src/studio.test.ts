@@ -122,7 +122,7 @@ describe('who may talk to it', () => {
   });
 
   it.each(['/assets/../../package.json', '/assets/..%2f..%2fpackage.json', '/assets/%2e%2e%2findex.html'])(
-    'gives nobody other files: %s',
+    'serves no other files: %s',
     async (path) => expect((await ask(path)).status).toBe(404),
   );
 
@@ -157,7 +157,7 @@ describe('runs', () => {
     expect(damaged).toEqual([{ sessionId: 'bad', problem: 'Line 3 is not JSON.' }]);
   });
 
-  it('tells what a run asked, did, took and cost, newest first', async () => {
+  it('shows what each run asked, did, took and cost, newest first', async () => {
     await agent(toolCalls({ name: 'pay', args: { amount: 3 } }), text('Done.'))
       .session('a', { tenant: 'acme' })
       .run('Pay 3');
@@ -220,7 +220,7 @@ describe('runs', () => {
     expect(reads).toHaveLength(250);
   });
 
-  it('tells of runs that go on, by server-sent events', async () => {
+  it('reports running runs by server-sent events', async () => {
     const answer = await ask('/api/live');
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let heard = '';
@@ -234,7 +234,7 @@ describe('runs', () => {
     await reader.cancel();
   });
 
-  it('says hello to a page after the first look at the store, or that look would hide a run from it', async () => {
+  it('says hello to a page after the first look at the store, so that no run is missed', async () => {
     const order: string[] = [];
     let look = (): void => {};
     const looking = new Promise<void>((resolve) => {
@@ -332,7 +332,7 @@ describe('a run', () => {
     expect((await read<RunPage>('/api/runs?children=1')).rows).toHaveLength(2);
   });
 
-  it('says when there is none', async () => {
+  it('says so if the run does not exist', async () => {
     const answer = await ask('/api/run?session=a&run=b');
     expect(answer.status).toBe(404);
     expect(await answer.json()).toEqual({ error: 'Session "a" has no run "b".' });
@@ -436,7 +436,7 @@ describe('approvals', () => {
     expect(await read('/api/approvals')).toMatchObject({ questions: [{ request: { id: pending[0]!.id } }] });
   });
 
-  it('tells when the run took the answer where it waits', async () => {
+  it('says so when a waiting run has taken the answer', async () => {
     const payer = asking(calls, text('Paid.'));
     const running = payer.session('a').run('Pay', { onRequest: () => new Promise(() => {}) });
     await open({ agents: [], allowAnswers: true });

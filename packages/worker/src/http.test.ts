@@ -33,7 +33,7 @@ const eventsOf = async (response: Response) =>
     .filter((line) => line.startsWith('data: '))
     .map((line) => JSON.parse(line.slice(6)));
 
-it('answers with the result of a run on a worker, for the tenant of the caller', async () => {
+it('a request gets the result of a run on a worker, for the tenant of the caller', async () => {
   const one = fleet();
   const seen: unknown[] = [];
   const model = scriptedModel([({ messages }) => text(`re: ${textOf(messages.at(-1)!)}`)], { repeat: true });
@@ -55,7 +55,7 @@ it('answers with the result of a run on a worker, for the tenant of the caller',
   expect((await send('POST', '/sessions', { input: 'Hi.', agent: 'nobody' })).status).toBe(404);
 });
 
-it('goes on with a run on a worker when its question is answered', async () => {
+it('a run goes on on a worker when its question is answered', async () => {
   const one = fleet();
   const model = scriptedModel([again, text('Seen.')]);
   await one.work({
@@ -71,7 +71,7 @@ it('goes on with a run on a worker when its question is answered', async () => {
   expect(await (await send('GET', '/sessions/s')).json()).toMatchObject({ questions: [] });
 });
 
-it('does not tell the end of a try that is made again', async () => {
+it('the end of an attempt that is retried is not sent', async () => {
   const one = fleet({ retry: { delayMs: 1 } });
   const model = scriptedModel([failWith(Object.assign(new Error('busy'), { status: 503 })), text('Back.')]);
   await one.work({ a: new Agent({ model }) });
@@ -137,7 +137,7 @@ describe('two messages for one session at a time', () => {
   });
 });
 
-it('tells the end of a job that no run has begun for', async () => {
+it('the end of a job without a run is sent', async () => {
   const one = fleet();
   await one.work({ other: new Agent({ model: scriptedModel([]) }) });
   const response = await web(one)('POST', '/sessions', { input: 'Hi.' }, 'text/event-stream');
@@ -148,7 +148,7 @@ it('tells the end of a job that no run has begun for', async () => {
   expect(await json.json()).toMatchObject({ status: 'error', stop: { reason: 'error' } });
 });
 
-it('serves useChat, and ends a run that the user stops', async () => {
+it('useChat works, and a run that the user stops ends', async () => {
   const one = fleet();
   const model = scriptedModel([text('Hello.')]);
   await one.work({ a: new Agent({ model }) });
@@ -161,7 +161,7 @@ it('serves useChat, and ends a run that the user stops', async () => {
   expect((await send('POST', '/chat/c/stop', {})).status).toBe(204);
 });
 
-it('says what is missing', () => {
+it('a missing option is named', () => {
   const { queue, another } = fleet();
   const authorize = 'none';
   expect(() => serve({ agents: {} as never, queue, authorize })).toThrow('names of the agents');

@@ -80,7 +80,7 @@ describe('a queue and a worker', () => {
     expect(await queue.metrics()).toMatchObject({ waiting: 0, running: 0, workers: 1, ended: { done: 1 } });
   });
 
-  it('makes one job of several with the same idempotency key, also when it has ended', async () => {
+  it('makes one job of several with the same idempotency key, even after it has ended', async () => {
     const { queue, work } = fleet();
     const model = scriptedModel([text('Once.')], { repeat: true });
     await work({ greeter: new Agent({ model }) });
@@ -148,7 +148,7 @@ describe('a queue and a worker', () => {
     expect(order).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('refuses what cannot be run, before it is in the queue', async () => {
+  it('refuses a job that cannot run before it is in the queue', async () => {
     const { queue, another } = fleet();
     await expect(queue.enqueue('a', { role: 'nobody' } as never)).rejects.toMatchObject({
       code: 'INVALID_MESSAGE',
@@ -336,7 +336,7 @@ describe('takeover', () => {
     expect((await queue.metrics()).takeovers).toBeGreaterThan(0);
   });
 
-  it('gives a job up that outlives too many workers', async () => {
+  it('gives up a job that outlives too many workers', async () => {
     const { queue, work, redis } = fleet();
     const begun = [gate(), gate()];
     let times = 0;
@@ -448,7 +448,7 @@ describe('leaving', () => {
 });
 
 describe('cancel', () => {
-  it('takes a job back that has not begun', async () => {
+  it('removes a job that has not begun', async () => {
     const { queue, work } = fleet();
     const { runId } = await queue.enqueue('a', 'Hi.');
     const later = await queue.enqueue('a', 'Hi.', { delayMs: 3_600_000 });
@@ -531,7 +531,7 @@ describe('cancel of a run that waits for an answer', () => {
     await expectEnded(on, run, 'Too dear.');
   });
 
-  it('stays over after an answer that came too late, even if no worker is there', async () => {
+  it('stays ended after an answer that came too late, even if there is no worker', async () => {
     const on = fleet();
     const run = await waiting(on);
     expect(await on.queue.cancel(run.runId, 'Too dear.')).toBe(true);
@@ -573,7 +573,7 @@ describe('cancel of a run that waits for an answer', () => {
 });
 
 describe('speaking to a busy session', () => {
-  it('has another run answer what comes too late for the one under way', async () => {
+  it('starts another run for a message that comes too late for the current one', async () => {
     const { queue, work, store } = fleet();
     const [ending, goOn] = [gate(), gate()];
     const slow = defineMiddleware({
@@ -600,7 +600,7 @@ describe('speaking to a busy session', () => {
     expect(textOf(last)).toBe('heard: Wait!');
   });
 
-  it('tells the run under way, and the message is answered once', async () => {
+  it('reaches the current run, and the message is answered once', async () => {
     const { queue, work, store, events } = fleet();
     const begun = gate();
     const goOn = gate();
@@ -746,7 +746,7 @@ describe('fair turns', () => {
   });
 });
 
-it('takes a store for the sessions of an agent that has another one', async () => {
+it("sessions can be in another store than the agent's", async () => {
   const { queue, work, store } = fleet();
   const own = memoryStore();
   await work({ a: new Agent({ model: scriptedModel([text('.')]), store: own }) });

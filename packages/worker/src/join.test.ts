@@ -71,7 +71,7 @@ function follow(queue: AgentQueue, sessionId: string, after?: string) {
 const soon = { timeout: 30_000, interval: 5 };
 
 describe('join, piece by piece', () => {
-  it('tells every piece as it comes, to several readers in several processes, each once', async () => {
+  it('sends every piece as it comes, once to each of several readers in several processes', async () => {
     const { queue, work, another } = fleet();
     const { model, say } = spoken(['Good ', 'even', 'ing', '.']);
     await work({ a: new Agent({ model }) });
@@ -97,7 +97,7 @@ describe('join, piece by piece', () => {
     }
   });
 
-  it('gives the text so far to whoever comes in the middle of a message, and goes on', async () => {
+  it('gives the text so far to a reader who comes in the middle of a message, and goes on', async () => {
     const { queue, work, another } = fleet();
     const { model, say } = spoken(['So ', 'far', ', so ', 'good.']);
     await work({ a: new Agent({ model }) });
@@ -115,7 +115,7 @@ describe('join, piece by piece', () => {
     expect(late.view()).toEqual(first.view());
   });
 
-  it('gives the text so far though nobody followed before', async () => {
+  it('gives the text so far even if nobody followed before', async () => {
     const { queue, work } = fleet();
     const pieces = Array.from({ length: 50 }, (_, i) => `${i} `);
     const { model, say } = spoken([...pieces, 'end.']);
@@ -283,7 +283,7 @@ describe('join, piece by piece', () => {
 });
 
 describe('join, when something goes wrong', () => {
-  it('takes back what a worker had said that lost its job, and tells what the next one says', async () => {
+  it('takes back the text of a worker that lost its job, and sends that of the next one', async () => {
     const { queue, work, redis } = fleet();
     const { model, say } = spoken(['Half a ', 'sentence'], ['A whole ', 'sentence.']);
     const agent = new Agent({ model });

@@ -176,7 +176,7 @@ describe('hazards', () => {
     expect(hazards([{ name: 'a', afterToolCall() {} }], { beforeToolCall })).toEqual([]);
   });
 
-  it('promises both of two replaced hooks only where both can run', () => {
+  it('names both of two replaced hooks only if both can run', () => {
     const fixOf = (hook: object) =>
       new Agent({ model, middleware: [hook], ...hook }).explain().hazards[0]?.fix;
     expect(fixOf({ beforeToolCall() {} })).toBe('Pass it as a middleware to have both.');
@@ -224,7 +224,7 @@ describe('hazards', () => {
     expect(hazards([cache, transform])).toEqual([]);
   });
 
-  it('a transform in a rule that is asked after every layer, in either order', () => {
+  it('a transform in a rule that runs after every layer, in either order', () => {
     const cache = trait('cache', ['caches']);
     const toolCache = trait('tool-cache', ['caches'], { wrapTool });
     const answers = trait('style', ['transforms'], { afterModelResponse() {} });
@@ -286,7 +286,7 @@ describe('hazards', () => {
     expect(hazards([redact({ wrapModel }), looksUp('exports')])).toEqual(found);
   });
 
-  it('advises a guard against what is stored and written before it is redacted', () => {
+  it('advises a guard if text is stored before it is redacted', () => {
     const redact = trait('redact', ['redacts']);
     const fixOf = (inner: Middleware) =>
       new Agent({ model, middleware: [redact, inner] }).explain().hazards[0]?.fix;
@@ -346,7 +346,7 @@ describe('hazards', () => {
     expect(hazards([cache, { ...cache }])).toEqual([]);
   });
 
-  it('several without names of their own that keep state of the run', () => {
+  it('several unnamed middleware that keep state of the run', () => {
     const counts = (name?: string, scope: 'run' | 'session' = 'run'): Middleware => ({
       ...(name !== undefined && { name }),
       state: [defineState({ name: 'count', scope, initial: 0 })],
@@ -406,7 +406,7 @@ describe('hazards', () => {
     expect(hazards([{ ...human, wrapTool }, limit])).toEqual([]);
   });
 
-  it('advises only what helps against a timeout around a wait for humans', () => {
+  it('advises only what really helps against a timeout around a wait for humans', () => {
     const fixOf = (...middleware: Middleware[]) => new Agent({ model, middleware }).explain().hazards[0]?.fix;
     const asking: Middleware = { name: 'human', suspends: true, wrapTool };
     expect(fixOf(trait('limit', ['times-out'], { wrapTool }), asking)).toMatch(
@@ -421,7 +421,7 @@ describe('hazards', () => {
     );
   });
 
-  it('errors that become results before somebody who acts on errors sees them', () => {
+  it('errors that become results before a middleware that acts on errors sees them', () => {
     const settles = trait('worded', ['settles'], { wrapTool });
     const [retry, breaker] = [
       trait('retry', ['retries'], { wrapTool }),
@@ -465,7 +465,7 @@ describe('hazards', () => {
     ]);
   });
 
-  it('are silent about an order that one side declares', () => {
+  it('say nothing about an order that one side declares', () => {
     const retry = trait('retry', ['retries']);
     expect(
       hazards([retry, trait('budget', ['budgets'], { wrapModel, order: { inside: ['retry'] } })]),

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { Lru } from './lru.js';
 
 describe('the store in memory', () => {
-  it('holds what was used last, whatever is read, written and deleted in between', () => {
+  it('keeps the entries used last, whatever is read, written and deleted in between', () => {
     const key = fc.integer({ min: 0, max: 9 }).map(String);
     const step = fc.tuple(fc.constantFrom('get', 'set', 'delete'), key);
     fc.assert(
@@ -32,7 +32,7 @@ describe('the store in memory', () => {
     );
   });
 
-  it('needs no more memory however often it is asked', () => {
+  it('uses no more memory however often it is read', () => {
     setFlagsFromString('--expose-gc');
     const gc = runInNewContext('gc') as () => void;
     const store = new Lru<number>(10);

@@ -21,7 +21,7 @@ describe('refitted', () => {
     expect(refitted(pieces, to)).toEqual(expected);
   });
 
-  it('always comes to the new text, in as many pieces', () => {
+  it('always gives the new text, in the same number of pieces', () => {
     const piece = fc.string({ unit: fc.constantFrom('a', 'b', '🧅', ' '), maxLength: 4 });
     fc.assert(
       fc.property(
@@ -82,7 +82,7 @@ describe('a stored stream', () => {
     );
   });
 
-  it('has ids of the run it is played in, in one piece each', () => {
+  it('has the ids of the run it is played in, each in one piece', () => {
     const assembler = new ResponseAssembler('test');
     const stream: ModelPart[] = ['in r_0123', '456789abcdef', ' now'].map((piece) => ({
       type: 'text',

@@ -38,12 +38,12 @@ const answer = (id: string, inputTokens: number, text = 'ok'): Message => ({
 describe('a cut', () => {
   const list = [user('1'), calls('2', 'a', 'b'), result('3', 'a'), result('4', 'b'), user('5')];
 
-  it('moves back to the call of the first result after it, or on behind the last', () => {
+  it('moves back to the call of the first result after it, or forward past the last result', () => {
     expect([0, 1, 2, 3, 4, 5].map((cut) => cutBackward(list, 0, cut))).toEqual([0, 1, 1, 1, 4, 5]);
     expect([0, 1, 2, 3, 4, 5].map((cut) => cutForward(list, cut))).toEqual([0, 1, 4, 4, 4, 5]);
   });
 
-  it('does not move back for a result that belongs to nobody, nor beyond its bound', () => {
+  it('does not move back for an orphaned result, nor past its bound', () => {
     expect(cutBackward([user('1'), result('2', 'x'), user('3')], 0, 1)).toBe(1);
     expect(cutBackward(list, 2, 3)).toBe(3);
   });
@@ -77,7 +77,7 @@ function pairsAcross(messages: readonly Message[], cut: number): readonly string
 }
 
 describe('pins', () => {
-  it('bring the answer and all results of a pinned call along, and no result that belongs to nobody', () => {
+  it('keep the answer and all results of a pinned call, but no orphaned result', () => {
     const pinned = { pinned: true };
     const list = [
       user('1', 'x', pinned),
@@ -97,7 +97,7 @@ describe('pins', () => {
     expect(new PinIndex().before([user(''), user('1'), user('2')], 2)).toEqual([0]);
   });
 
-  it('are looked for once per message while a list grows', () => {
+  it('are looked up once per message while a list grows', () => {
     let looks = 0;
     const counted = (id: string): Message =>
       new Proxy(user(id), {
@@ -117,19 +117,19 @@ describe('pins', () => {
 });
 
 describe('a token counter', () => {
-  it('is a tokenizer where one is installed', async () => {
+  it('uses a tokenizer if one is installed', async () => {
     const count = await installedCounter();
     expect(count('Hello, world!')).toBe(4);
     expect(count('')).toBe(0);
   });
 
-  it('takes control tokens in a text for text, and long texts without spaces in their stride', async () => {
+  it('counts control tokens as text, and long texts without spaces quickly', async () => {
     const count = await installedCounter();
     expect(count('<|endoftext|>')).toBeGreaterThan(1);
     expect(count('a'.repeat(100_000))).toBeGreaterThan(10_000);
   });
 
-  it('is the first package that is there, and an estimate when none is', async () => {
+  it('uses the first installed package, or an estimate if there is none', async () => {
     const missing = {
       load: () => Promise.reject(Object.assign(new Error('no'), { code: 'ERR_MODULE_NOT_FOUND' })),
       counter: () => () => 0,
@@ -141,14 +141,14 @@ describe('a token counter', () => {
     await expect(findCounter([broken, there])).rejects.toThrow('broken');
   });
 
-  it('by rule of thumb takes four letters for a token, and one sign of Chinese', () => {
+  it('estimates a token for four letters or one Chinese character', () => {
     expect(roughCount('')).toBe(0);
     expect(roughCount('abcdefgh')).toBe(2);
     expect(roughCount('漢字漢字')).toBe(4);
     expect(roughCount('éééé')).toBe(2);
   });
 
-  it('of the user is checked, and so is what it says', () => {
+  it('given by the user is checked, and so is its result', () => {
     expect(() => checkedCounter(5 as never)).toThrow('Expected `tokenCounter` to be a function, got 5.');
     for (const wrong of [Number.NaN, -1, Number.POSITIVE_INFINITY, '5'])
       expect(() => checkedCounter((() => wrong) as never)!('x')).toThrow(
@@ -199,7 +199,7 @@ describe('a meter', () => {
     expect(meter.sum(list, 50)).toBe(8);
   });
 
-  it('takes what the latest answer reports, with an estimate of it and what came after', () => {
+  it('starts from what the latest answer reports, and estimates the rest', () => {
     const counted: string[] = [];
     const meter = perCharacter(counted);
     const list = [
@@ -217,7 +217,7 @@ describe('a meter', () => {
     expect(meter.reported([user('1')], 0, null)).toBeUndefined();
   });
 
-  it('is made once', async () => {
+  it('is made only once', async () => {
     const own = meterFor((text) => text.length);
     expect(await own()).toBe(await own());
     const found = meterFor(undefined);

@@ -67,7 +67,7 @@ const shown = (parts: readonly Part[]) => ({
 });
 const WHOLE = { outputs: ['Paid 1 times.'], text: 'Done.', last: 'finish' };
 
-it('approvals that are sent twice at once are taken once, and both requests are told what comes of them', async () => {
+it('approvals that are sent twice at once count once, and both requests get the outcome', async () => {
   const { model, say, approve, session } = setup();
   await (await say('1', 'Pay')).text();
   const [request] = await session.pending();
@@ -77,7 +77,7 @@ it('approvals that are sent twice at once are taken once, and both requests are 
   expect(model.requests).toHaveLength(2);
 });
 
-it('approvals that are sent again later are told the same, up to the end of that answer', async () => {
+it('approvals that are sent again later get the same events, up to the end of that answer', async () => {
   const { model, say, approve, session } = setup();
   await (await say('1', 'Pay')).text();
   const [request] = await session.pending();
@@ -91,7 +91,7 @@ it('approvals that are sent again later are told the same, up to the end of that
   expect((await approve(request!.id)).status).toBe(409);
 });
 
-it('another decision than the one that counts is refused', async () => {
+it('a second, different decision is refused', async () => {
   const { say, approve, session } = setup();
   await (await say('1', 'Pay')).text();
   const [request] = await session.pending();
@@ -168,7 +168,7 @@ it.each(['chat', 'answers'])(
   },
 );
 
-it('a stream of one answer ends with it, however late it is read', async () => {
+it('the stream of an answer ends with that answer, however late it is read', async () => {
   const { say, approve, send, session } = setup();
   await (await say('1', 'Pay')).text();
   const [request] = await session.pending();
@@ -179,7 +179,7 @@ it('a stream of one answer ends with it, however late it is read', async () => {
   expect(((await (await send('GET', '/chat/c')).json()) as { messages: [] }).messages).toHaveLength(4);
 });
 
-it('a message that is sent again is told the answer it had', async () => {
+it('a message that is sent again gets the answer it already had', async () => {
   const { model, say, approve, session } = setup();
   await (await say('1', 'Pay')).text();
   const [request] = await session.pending();
@@ -220,7 +220,7 @@ it('a call that was denied still shows as denied when the history is loaded', as
   expect(await history(5)).toMatchObject({ state: 'output-error' });
 });
 
-it('a new message while a question waits is not told of the calls of the message before', async () => {
+it("a new message while a question waits gets no events of the previous message's calls", async () => {
   const { say, send, session } = setup();
   await (await say('1', 'Pay')).text();
   const parts = await partsOf(await say('2', 'Never mind'));

@@ -5,7 +5,7 @@ import { scriptedModel, toolCalls } from 'allium/testing';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 
-it('ends the run, closes its question and tells a later answer that it is too late', async () => {
+it('cancelling a suspended run ends it, closes its question and refuses a later answer as too late', async () => {
   const ran: string[] = [];
   const agent = new Agent({
     store: memoryStore(),

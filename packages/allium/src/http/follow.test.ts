@@ -60,7 +60,7 @@ async function readLive(store: Store): Promise<SentEvent[]> {
 const typesOf = (sent: readonly SentEvent[]): string[] => sent.map(({ event }) => event.type);
 
 describe('following a run', () => {
-  it('tells it live, with what was taken back', async () => {
+  it('shows the run live, including text that was taken back', async () => {
     const sent = await readLive(memoryStore());
     expect(typesOf(sent)).toEqual([
       'agent_start',
@@ -94,7 +94,7 @@ describe('following a run', () => {
     expect(view.status).toBe('done');
   });
 
-  it('tells the same afterwards from the journal, in other processes too', async () => {
+  it('shows the same afterwards from the journal, in other processes too', async () => {
     const store = memoryStore();
     const live = viewOf(await readLive(store));
     const told = await all(eventHub({ store, show: { tools: true } }).follow('s'));
@@ -103,7 +103,7 @@ describe('following a run', () => {
     expect(await all(eventHub({ store, show: { tools: true } }).follow('s'))).toEqual(told);
   });
 
-  it('goes on by the id of any event, in another process, with each fact once', async () => {
+  it('continues after the id of any event, in another process, with each fact once', async () => {
     const store = memoryStore();
     const sent = await readLive(store);
     const whole = viewOf(sent);
@@ -120,7 +120,7 @@ describe('following a run', () => {
     }
   });
 
-  it('tells deltas once: the texts since the last reset are the message', async () => {
+  it('shows each delta once: the texts since the last reset are the message', async () => {
     const store = memoryStore();
     const sent = await readLive(store);
     for (const [i, { id }] of sent.entries()) {
@@ -134,7 +134,7 @@ describe('following a run', () => {
     }
   });
 
-  it('goes on live by the id of any event, exactly, while the run is under way', async () => {
+  it('continues live after the id of any event, without loss or repetition', async () => {
     const read = async (cut: number): Promise<SentEvent[]> => {
       const store = memoryStore();
       const hub = eventHub({ store, show: { tools: true } });
@@ -160,7 +160,7 @@ describe('following a run', () => {
     }
   });
 
-  it('hands a late reader the message so far, then what comes', async () => {
+  it('gives a late reader the message so far, then the rest', async () => {
     const store = memoryStore();
     const hub = eventHub({ store });
     const gate = gated();
@@ -203,7 +203,7 @@ describe('following a run', () => {
     expect(await reader.next()).toBeUndefined();
   });
 
-  it('looks less and less often, and at once when it is woken', async () => {
+  it('polls less and less often, and at once when it is woken', async () => {
     const inner = memoryStore();
     let reads = 0;
     const store: Store = {
@@ -295,7 +295,7 @@ describe('following a run', () => {
     }
   });
 
-  it('hands over to a reader that is far behind from the journal and the message so far', async () => {
+  it('serves a reader that is far behind from the journal and the message so far', async () => {
     const store = memoryStore();
     const many = Array.from({ length: 3000 }, (_, i) => `${i} `);
     const hub = eventHub({ store });
@@ -312,7 +312,7 @@ describe('following a run', () => {
     expect(viewOf(sent).messages.at(-1)!.content).toEqual([{ type: 'text', text: many.join('') }]);
   });
 
-  it('tells a reader that the process of a run seems to have died, instead of waiting for ever', async () => {
+  it('says that the process of a run seems to have died instead of waiting for ever', async () => {
     // The run hangs in its model, and its process is gone: this store is all that another one sees.
     const store = memoryStore();
     const clock = fakeClock();
@@ -367,7 +367,7 @@ function gated() {
   return { model, open };
 }
 
-describe('a run of another process that is told of here', () => {
+describe('a run of another process whose events are sent here', () => {
   /** Events that are told one by one. */
   function told() {
     const events: AgentEvent[] = [];
@@ -402,7 +402,7 @@ describe('a run of another process that is told of here', () => {
     delta: { type: 'text', block: 0, text: said },
   });
 
-  it('goes on from the journal to the events, and back when nothing more is told', async () => {
+  it('switches from the journal to the events, and back when no more events come', async () => {
     const store = memoryStore();
     const gate = gated();
     const there = new Agent({ model: gate.model, store }).session('s').stream('Hi').detach();
@@ -428,7 +428,7 @@ describe('a run of another process that is told of here', () => {
     expect(viewOf(sent)).toEqual(viewOf(await all(eventHub({ store }).follow('s'))));
   });
 
-  it('can be read by somebody who has read on in the journal, where that tells nothing', async () => {
+  it('can be read by somebody who has read ahead in the journal', async () => {
     const store = memoryStore();
     await store.append('s', 0, [
       { v: 2, at: 1, type: 'run_start', runId: 'r', plan: [] },

@@ -151,7 +151,7 @@ describe('a resume of nothing', () => {
     await expect(client.resume('s').result).rejects.toMatchObject({ status: 409, ...answer });
   });
 
-  it('of a session that is not there is not found', async () => {
+  it('of an unknown session gets "not found"', async () => {
     expect(await setup([]).post('/sessions/none/resume')).toMatchObject({
       status: 404,
       body: { error: { code: 'NOT_FOUND' } },
@@ -214,7 +214,7 @@ describe('session ids', () => {
     });
   });
 
-  it('of a caller without a tenant can take none of a tenant', async () => {
+  it('of a caller without a tenant never mean a session of a tenant', async () => {
     const store = memoryStore();
     const { client } = setup(['Mine.'], { store, authorize: () => ({}) });
     await client.run('Hi', { sessionId: 'acme/ann', create: true }).result;
@@ -224,7 +224,7 @@ describe('session ids', () => {
     expect((await client.messages('acme/ann')).messages.at(-1)!.content).toMatchObject([{ text: 'Mine.' }]);
   });
 
-  it('that your code chose are reached where nobody has a tenant', async () => {
+  it('chosen by your code can be reached if nobody has a tenant', async () => {
     const { agent, client } = setup(['One.'], { authorize: 'none' });
     await agent.session('team/ann').run('Hi');
     expect((await client.messages('team/ann')).messages).toHaveLength(2);

@@ -128,7 +128,7 @@ describe('runs', () => {
     expect(seen).toEqual(['acme', { user: 'acme-user', agent: 'clerk' }]);
   });
 
-  it('tell nothing before the store has the session: whoever got an event can go on in any process', async () => {
+  it('send no event before the store has the session, so any process can continue it', async () => {
     let written = (): void => {};
     const writing = new Promise<void>((resolve) => {
       written = resolve;
@@ -168,7 +168,7 @@ describe('runs', () => {
     });
   });
 
-  it('that fail tell nothing of what went wrong', async () => {
+  it('that fail do not show the client what went wrong', async () => {
     const secret = new Error('connect postgres://root:hunter2@db failed');
     const { json, send, store } = setup({ script: [failWith(secret, 'Half'), failWith(secret)] });
     const { body } = await json('POST', '/sessions', { input: 'Hi', sessionId: 'a' });
@@ -239,7 +239,7 @@ describe('questions', () => {
   const script = [toolCalls({ name: 'pay', args: { amount: 500 } }), text('It is paid.')];
   const agent = { middleware: [approval()] };
 
-  it('are told with what they are about, and go on when answered', async () => {
+  it('come with what they are about, and the run goes on when they are answered', async () => {
     const { client, json } = setup({ script, agent });
     const asked = await client.run('Pay 500').result;
     expect(asked).toMatchObject({
@@ -255,7 +255,7 @@ describe('questions', () => {
     expect(answered).toMatchObject({ status: 'done', text: 'It is paid.' });
   });
 
-  it('show what the model wrote beside what the tool gets, and an edit is of the former', async () => {
+  it('show what the model wrote beside what the tool gets; an edit replaces the former', async () => {
     const paid: number[] = [];
     const cents = tool({
       name: 'pay',
@@ -326,7 +326,7 @@ describe('questions', () => {
     });
   });
 
-  it('are asked again after a revocation, from another tenant neither seen nor revoked', async () => {
+  it('are asked again after a revocation; another tenant can neither see nor revoke', async () => {
     const again = toolCalls({ name: 'pay', args: { amount: 500 } });
     const { client, handler } = setup({ script: [again, text('Paid.'), again], agent });
     const { sessionId, questions } = await client.run('Pay 500').result;
@@ -372,7 +372,7 @@ describe('going back', () => {
 });
 
 describe('joining', () => {
-  it('is told to stop where nothing is left', async () => {
+  it('gets 204 if no event is left, and 400 for an id that was never sent', async () => {
     const { client, send } = setup({ script: ['Hi.'] });
     const run = client.run('Hi');
     const sent = await all(run);
@@ -452,7 +452,7 @@ describe('what clients see', () => {
       'Done.',
     ] as ScriptStep[];
 
-  it('is text, names of tools and the end, unless more is named', async () => {
+  it('is text, tool names and the end, unless more is listed', async () => {
     const { send } = setup({ script: steps(), agent: { middleware: [noting] } });
     const response = await send(
       'POST',
@@ -478,7 +478,7 @@ describe('what clients see', () => {
     expect(told).toContain('"toolName":"pay"');
   });
 
-  it('is more where it is named', async () => {
+  it('includes more if it is listed', async () => {
     const show = { thinking: true, tools: ['pay'], notices: ['progress'] };
     const { send } = setup({ script: steps(), agent: { middleware: [noting] }, show });
     const told = await (
@@ -488,7 +488,7 @@ describe('what clients see', () => {
     expect(told).not.toContain('internal');
   });
 
-  it('has nothing of what guards removed', async () => {
+  it('never includes what guards removed', async () => {
     const guard = defineMiddleware({
       name: 'no-cards',
       guard: {
@@ -526,8 +526,8 @@ describe('what clients see', () => {
   });
 });
 
-describe('whose a session is', () => {
-  it('matters everywhere: those of others answer exactly as unknown ones do', async () => {
+describe('the owner of a session', () => {
+  it('is checked everywhere: sessions of others answer exactly like unknown ones', async () => {
     const { handler, client, store } = setup({ script: ['Hi.', 'Hi.', 'Hi.'] });
     const { sessionId } = await client.run('Hi').result;
     const head = await store.head(`acme/${sessionId}`);
@@ -569,7 +569,7 @@ describe('whose a session is', () => {
     expect(await store.head(`acme/${sessionId}`)).toBe(head);
   });
 
-  it('is checked by the kernel as well where ids have no tenant in them', async () => {
+  it('is also checked by the kernel if ids contain no tenant', async () => {
     const { handler, client } = setup({ script: ['Hi.'], storeId: (id) => id });
     const { sessionId } = await client.run('Hi').result;
     const { json } = callers(handler, 'other');
@@ -578,7 +578,7 @@ describe('whose a session is', () => {
     );
   });
 
-  it('lists and deletes them, sub-agents left out', async () => {
+  it('lists and deletes its sessions, without those of sub-agents', async () => {
     const clerk = new Agent({ name: 'clerk', model: scriptedModel(['Filed.']) });
     const tools = [clerk.asTool({ name: 'ask', description: 'Asks.' })];
     const script = [toolCalls({ name: 'ask', args: { prompt: 'x' } }), text('Done.'), text('Again.')];
@@ -595,7 +595,7 @@ describe('whose a session is', () => {
 });
 
 describe('what is refused', () => {
-  it('needs authorize, written out', () => {
+  it('wrong options of serve(), first of all a missing `authorize`', () => {
     const agents = new Agent({ model: scriptedModel([]) });
     expect(() => serve({ agents } as never)).toThrow('authorize');
     expect(() => serve({ agents, authorize: 'none', basePath: 'api/' })).toThrow('basePath');
@@ -606,7 +606,7 @@ describe('what is refused', () => {
     expect(() => serve({ agents, authorize: 'none', cros: true } as never)).toThrow('cros');
   });
 
-  it('answers 401 to nobody, and what authorize answers with', async () => {
+  it('an unauthorised caller gets 401, or the response that authorize returns', async () => {
     const { handler } = setup();
     expect((await handler(new Request('http://x/sessions'))).status).toBe(401);
     const teapot = setup({ authorize: () => new Response('tea', { status: 418 }) });
@@ -623,7 +623,7 @@ describe('what is refused', () => {
   });
 
   it.each(['application/json', 'text/event-stream'])(
-    'tells onError why a run failed, not the client: %s',
+    'onError hears why a run failed, the client does not: %s',
     async (accept) => {
       const { handler, errors } = setup({ script: [failWith(new Error('no key for vault://secret'))] });
       const headers = { 'x-tenant': 'acme', 'content-type': 'application/json', accept };
@@ -639,7 +639,7 @@ describe('what is refused', () => {
     },
   );
 
-  it('does not tell onError of runs that were cancelled', async () => {
+  it('onError does not hear of cancelled runs', async () => {
     const { client, errors } = setup({ script: [hang()] });
     const run = client.run('Hi');
     await client.cancel(await run.sessionId);
@@ -647,7 +647,7 @@ describe('what is refused', () => {
     expect(errors).toEqual([]);
   });
 
-  it('is told what a request is about', async () => {
+  it('authorize is given the operation and the session of each request', async () => {
     const seen: unknown[] = [];
     const { json } = setup({
       authorize: (_, aim) => {

@@ -19,7 +19,7 @@ const issues = async (schema: object, value: unknown) => {
 };
 
 describe('jsonSchema', () => {
-  it('is a Standard Schema that exposes what it was made of', () => {
+  it('is a Standard Schema that exposes its JSON Schema', () => {
     const schema = { type: 'object', properties: { a: { type: 'number' } } };
     const { '~standard': standard } = jsonSchema(schema);
     expect(standard).toMatchObject({ version: 1, vendor: 'allium' });
@@ -102,7 +102,7 @@ describe('jsonSchema', () => {
     expect(await issues({ type: 'string', format: 'postcode' }, 'x')).toEqual([]);
   });
 
-  it('compiles once and then answers at once', async () => {
+  it('compiles once and then validates synchronously', async () => {
     const { validate } = jsonSchema({ type: 'string' })['~standard'];
     expect(await validate('a')).toEqual({ value: 'a' });
     expect(validate('b')).toEqual({ value: 'b' });
@@ -110,7 +110,7 @@ describe('jsonSchema', () => {
   });
 
   it.each([{}, { $schema: 'http://json-schema.org/draft-07/schema#' }])(
-    'forgets a schema that nobody has any more, %j',
+    'does not keep an unused schema in memory, %j',
     async (dialect) => {
       const use = async (): Promise<WeakRef<object>> => {
         const made = jsonSchema({
@@ -129,14 +129,14 @@ describe('jsonSchema', () => {
     },
   );
 
-  it('keeps a copy: changing the original later changes nothing', async () => {
+  it('keeps a copy, so later changes to the original have no effect', async () => {
     const original: Record<string, unknown> = { type: 'string' };
     const made = jsonSchema(original);
     original.type = 'number';
     expect(await made['~standard'].validate('a')).toEqual({ value: 'a' });
   });
 
-  it('refuses what is no schema', async () => {
+  it('refuses anything but a schema', async () => {
     for (const bad of [undefined, null, 'string', [], 5, jsonSchema({})]) {
       expect(() => jsonSchema(bad as never)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
     }

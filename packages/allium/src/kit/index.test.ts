@@ -122,7 +122,7 @@ describe('allium/kit', () => {
     expect(JSON.stringify(model.requests[1])).toContain('Not sent.');
   });
 
-  it('says what may be written down where guards judge', async () => {
+  it('says what may be recorded when guards judge', async () => {
     const seen: unknown[] = [];
     const sink = defineMiddleware({
       name: 'sink',
@@ -174,7 +174,7 @@ describe('what contexts tell everybody', () => {
     expect(changes).toEqual([{ turn: 0, by: 'noting', what: 'went to room [redacted]' }]);
   });
 
-  it('tells the output that was set', async () => {
+  it('shows the output that was set', async () => {
     const outputs: unknown[] = [];
     const output = defineMiddleware({
       name: 'output',

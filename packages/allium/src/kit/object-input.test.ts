@@ -57,7 +57,7 @@ describe('objectInput', () => {
     });
   });
 
-  it('fills in what a text is when it is left out, and only suggests its values', () => {
+  it('fills in the default of a text, and only suggests its values', () => {
     const { validate, jsonSchema } = objectInput<{ kind: string }>({
       kind: { type: 'text', description: 'A kind.', default: 'a', oneOf: ['a', 'b'] },
     })['~standard'];

@@ -180,7 +180,7 @@ describe('pipeline() standing alone', () => {
     ]);
   });
 
-  it('refuses what is no layer before anything runs', async () => {
+  it('refuses anything but a layer before anything runs', async () => {
     expect(() => pipeline(5 as never)).toThrow('Expected a list of layers, got 5');
     expect(() => pipeline([5 as never])).toThrow('Layer 1 of the pipeline is 5');
     const first = vi.fn();

@@ -46,7 +46,7 @@ describe('requestKey', () => {
     expect(requestKey(one)).toBe(requestKey(two));
   });
 
-  it('counts what is noted for the provider, on messages, parts and calls, for it is sent', () => {
+  it('includes metadata for the provider on messages, parts and calls, because it is sent', () => {
     const note = (effort: string) => ({ provider: { openai: { effort } }, other: effort });
     const requests = {
       message: (effort: string) => [userMessage('hi', note(effort))],
@@ -69,7 +69,7 @@ describe('requestKey', () => {
     expect(again).toBe(keys[0]);
   });
 
-  it('does not count call ids, which are made anew', () => {
+  it('ignores call ids, which differ each time', () => {
     const calling = (id: string) => ({
       ...base,
       messages: [
@@ -113,7 +113,7 @@ describe('requestKey', () => {
     expect(asked(content)).not.toBe(asked([{ type: 'text', text: 'a' }]));
   });
 
-  it('does not count what is undefined', () => {
+  it('ignores undefined values', () => {
     const messages = [{ ...userMessage([{ type: 'text', text: 'hi', metadata: undefined as never }]) }];
     expect(requestKey({ ...base, messages })).toBe(requestKey(base));
   });

@@ -29,18 +29,18 @@ describe('terminalText', () => {
     expect(terminalText(text)).toBe(text);
   });
 
-  it('takes a line break of Windows for one', () => {
+  it('takes a Windows line break as one line break', () => {
     expect(terminalText('a\r\nb')).toBe('a\nb');
   });
 
-  it('says the same when it is asked twice', () => {
+  it('changes nothing the second time', () => {
     const once = terminalText('\u001b[2J\u202e👨‍👩‍👧\u200b');
     expect(terminalText(once)).toBe(once);
   });
 });
 
 describe('terminalJson', () => {
-  it('escapes what JSON itself leaves as it is, and still says the same', () => {
+  it('escapes what JSON itself leaves unescaped, and keeps the same value', () => {
     const value = { 'k\u009by': 'a\u202eb\u200d\u007f\u{e0041}\u2028\n', emoji: '👨‍👩‍👧' };
     const json = terminalJson(JSON.stringify(value));
     expect(json).toContain('k\\u009by');

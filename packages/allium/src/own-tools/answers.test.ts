@@ -8,7 +8,7 @@ it('a failure is an error result', () => {
   });
 });
 
-it('a name like the one that was meant is suggested, and no other', () => {
+it('the nearest name is suggested, and no other', () => {
   expect(didYouMean('rewiew', ['write', 'review'])).toBe(' Did you mean "review"?');
   expect(didYouMean('zzzzzz', ['write', 'review'])).toBe('');
   expect(didYouMean('x', [])).toBe('');

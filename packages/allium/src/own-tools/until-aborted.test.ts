@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { untilAborted } from './until-aborted.js';
 
 describe('untilAborted', () => {
-  it('is the work as long as nobody aborts, and then lets go of the signal', async () => {
+  it('settles like the work if nobody aborts, and then releases the signal', async () => {
     const { signal } = new AbortController();
     let listeners = 0;
     const add = signal.addEventListener.bind(signal);

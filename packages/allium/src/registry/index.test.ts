@@ -80,7 +80,7 @@ describe('the guardrails', () => {
     await expect(resolveMiddleware(name, { nosuchoption: 1 }, { load })).rejects.toThrow('nosuchoption');
   });
 
-  it('say what to install where their package is not there', async () => {
+  it('say what to install if their package is missing', async () => {
     const load = (name: string) =>
       Promise.reject(
         Object.assign(new Error(`Cannot find package '${name}'`), { code: 'ERR_MODULE_NOT_FOUND' }),
@@ -133,7 +133,7 @@ describe('what files can say in the place of objects', () => {
     expect((await agent.run('Hi')).output).toEqual({ n: 1 });
   });
 
-  it('leave what is wrong to the factory', async () => {
+  it('leave wrong values to the factory', async () => {
     for (const [name, options] of [
       ['fallback', { models: 'offline' }],
       ['audit-log', { sink: 1 }],
@@ -146,7 +146,7 @@ describe('what files can say in the place of objects', () => {
 });
 
 describe('registerMiddleware', () => {
-  it('adds, replaces and puts back', async () => {
+  it('adds and replaces, and restores when removed', async () => {
     const first = registerMiddleware('My_own', () => nothing('first'));
     const second = registerMiddleware('my-own', () => nothing('second'));
     expect((await resolveMiddleware('myown')).name).toBe('second');
@@ -167,7 +167,7 @@ describe('registerMiddleware', () => {
     expect((await resolveMiddleware('retry')).name).toBe('retry');
   });
 
-  it('checks options with a Standard Schema, and hands on what it makes of them', async () => {
+  it('checks options with a Standard Schema, and passes on its output', async () => {
     const optionsSchema = z.object({ words: z.array(z.string()).default(['x']), n: z.number().optional() });
     const seen: unknown[] = [];
     const restore = registerMiddleware('filter', (options) => note(seen, options, nothing('filter')), {
@@ -183,7 +183,7 @@ describe('registerMiddleware', () => {
     restore();
   });
 
-  it('refuses names, factories and schemas that are none, and factories that make nothing', async () => {
+  it('refuses wrong names, factories and schemas, and factories that make nothing', async () => {
     expect(() => registerMiddleware('', () => nothing('x'))).toThrow('Expected `name` to be');
     expect(() => registerMiddleware('a b', () => nothing('x'))).toThrow('Expected `name` to be');
     expect(() => registerMiddleware('x', nothing('x') as never)).toThrow(
@@ -206,7 +206,7 @@ describe('registerMiddleware', () => {
 });
 
 describe('an unknown name', () => {
-  it('is answered with what there is, and the nearest', async () => {
+  it('gets an error with the known names and the nearest one', async () => {
     await expect(resolveMiddleware('rety')).rejects.toThrow(
       /^No middleware is called "rety". Did you mean "retry"\? There are: approval, audit-log, .*retry, .*tool-selector, topics\.$/,
     );
@@ -220,7 +220,7 @@ describe('an unknown name', () => {
 });
 
 describe('models', () => {
-  it('come by what stands before the slash, or by the whole name', async () => {
+  it('are found by the part before the slash, or by the whole name', async () => {
     const made: string[] = [];
     const restore = [
       registerModel('parrot', (_, { id, name }) => note(made, `${name} ${id}`, scriptedModel([]))),
@@ -237,7 +237,7 @@ describe('models', () => {
     expect(await resolveModel('offline')).toMatchObject({ provider: 'allium', id: 'offline' });
   });
 
-  it('those of the AI SDK are asked of its package, and missed with a command', async () => {
+  it('of the AI SDK come from its package, and if that is missing the error has the command to install it', async () => {
     const asked: unknown[] = [];
     const load = async (specifier: string) => ({
       resolveModel: (...args: unknown[]) => note(asked, [specifier, ...args], scriptedModel([])),
@@ -289,7 +289,7 @@ describe('stores', () => {
 });
 
 describe('tools', () => {
-  it('are registered as they are or by what makes one or several', async () => {
+  it('are registered themselves or as a function that makes one or several', async () => {
     const hammer = tool({ name: 'hammer', description: '', input: z.object({}), execute: () => 'bang' });
     const restore = [
       registerTool('hammer', hammer),

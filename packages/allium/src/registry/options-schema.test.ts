@@ -27,7 +27,7 @@ const schema = {
 };
 
 describe('checkOptionsSchema', () => {
-  it('accepts what fits, with what is undefined left alone', async () => {
+  it('accepts fitting options, and ignores undefined ones', async () => {
     const value = {
       ...{ name: 'a', count: 9, rate: 0.1, on: 'tool', kind: 'x', deep: { flag: false }, list: ['a'] },
       ...{ either: { use: 'x' }, any: [1, {}], table: { a: 1 }, maybe: null, more: undefined },
@@ -68,12 +68,12 @@ describe('checkOptionsSchema', () => {
     expect(issues?.[0].message).toContain(message);
   });
 
-  it('names all that is wrong', async () => {
+  it('names every mistake', async () => {
     expect((await checkOptionsSchema(schema, { count: 0, on: 1 })).issues).toHaveLength(3);
   });
 });
 
-it('writes paths as people do', () => {
+it('paths are written the way people write them', () => {
   expect(written(['chain', 2, 'use'])).toBe('chain[2].use');
   expect(written([])).toBe('');
 });

@@ -108,7 +108,7 @@ describe.each(Object.entries(KINDS))('%s', (_, { open, remembered }) => {
     expect(JSON.stringify(await one.messages())).toContain('later [mail]');
   });
 
-  it('steering that was posted behind a follow-up which waits on', async () => {
+  it('steering that was posted behind a follow-up that keeps waiting', async () => {
     const dir = folder();
     const store = opened(dir);
     let seen = '';

@@ -127,7 +127,7 @@ describe('the file store', () => {
 });
 
 describe('what a path failed with', () => {
-  it('is told by the numbers of node:sqlite, too', () => {
+  it('is recognised by the error numbers of node:sqlite too', () => {
     const numbered = Object.assign(new Error('file is not a database'), {
       code: 'ERR_SQLITE_ERROR',
       errcode: 26,
@@ -139,7 +139,7 @@ describe('what a path failed with', () => {
     expect((pathError('It', '/x', extended) as Error).message).toContain('the disk failed');
   });
 
-  it('stays in its own words where nothing better is known', () => {
+  it('keeps its own message if nothing better is known', () => {
     expect((pathError('It', '/x', new Error('odd')) as Error).message).toBe('It cannot use /x: odd');
   });
 });

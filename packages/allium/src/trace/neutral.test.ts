@@ -45,7 +45,7 @@ describe('input that guards judge beside the first model call', () => {
     expect(JSON.stringify(store.read('s', 1))).not.toContain(SECRET);
   });
 
-  it('is in it once it is allowed', async () => {
+  it('is in the trace once it is allowed', async () => {
     const store = memoryStore();
     const agent = new Agent({
       model: scriptedModel([text('fine')]),
@@ -64,7 +64,7 @@ describe('input that guards judge beside the first model call', () => {
   });
 });
 
-it('does not hold a secret in pieces that two steps wrote into the system prompt', async () => {
+it('a trace does not hold a secret that two steps wrote into the system prompt in pieces', async () => {
   const found: Guard['find'] = (said) =>
     [...said.matchAll(/HUSH-\d{4}/g)].map(({ index, 0: { length } }) => ({
       start: index,
@@ -132,7 +132,7 @@ describe('a traced run', () => {
     expect(on).toEqual(off);
   });
 
-  it('says the same of an error that cannot be read', async () => {
+  it('reports an unreadable error like any other run', async () => {
     const broken = tool({
       name: 'broken',
       description: 'Breaks.',
@@ -168,7 +168,7 @@ describe('a traced run', () => {
     expect(on).toEqual(off);
   });
 
-  it('tells the arguments that next() was given', async () => {
+  it('shows the arguments given to next()', async () => {
     const more: Middleware = { name: 'more', wrapTool: (_, next) => next({ args: { a: 5 } }) };
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'add', args: { a: 1 } }), text('fine')]),

@@ -60,7 +60,7 @@ describe('a trace', () => {
     expect((await agent.run('x', change)).trace!.records).toHaveLength(1);
   });
 
-  it('leaves out who changed nothing, and counts all the same', async () => {
+  it('leaves out steps that changed nothing, but counts them', async () => {
     const idle: Middleware = { name: 'idle', beforeModel() {}, wrapTool: (_, next) => next() };
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')]),
@@ -76,7 +76,7 @@ describe('a trace', () => {
     ]);
   });
 
-  it('tells each act at each hook, with what it changed', async () => {
+  it('shows each step at each hook, with what it changed', async () => {
     const busy: Middleware = {
       name: 'busy',
       acceptMessage: (message) => ({ ...message, content: [{ type: 'text', text: 'taken in' }] }) as never,
@@ -312,7 +312,7 @@ describe('requestAt()', () => {
     fs.rmSync(folder, { recursive: true });
   });
 
-  it('names who rewrote and who left out what', async () => {
+  it('names who rewrote or left out each message', async () => {
     const agent = new Agent({
       model: scriptedModel([
         toolCalls({ name: 'add', args: { a: 1, b: 2 } }),
@@ -417,7 +417,7 @@ describe('a stored trace', () => {
     expect(callsOf(await session.trace())).toEqual(after);
   });
 
-  it('reaches those of sub-agents', async () => {
+  it('includes the traces of sub-agents', async () => {
     const rude: Middleware = { name: 'rude', transformSystemPrompt: () => 'Be rude.' };
     const clerk = new Agent({ name: 'clerk', model: scriptedModel([text('no')]), middleware: [rude] });
     const store = memoryStore();
@@ -563,7 +563,7 @@ function methods(store: ReturnType<typeof memoryStore>) {
 }
 
 describe('what a trace keeps until it is read', () => {
-  it('is as it was when it happened, whatever its owner does to it later', async () => {
+  it('stays as it was, even if its owner changes the object later', async () => {
     const details = { at: new Date(0), list: ['one'] };
     const content = [{ type: 'text' as const, text: 'changed' }];
     const agent = new Agent({

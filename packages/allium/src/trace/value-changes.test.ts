@@ -19,7 +19,7 @@ describe('the difference between two values', () => {
     expect(valueChanges({ a: undefined, b: 1 }, { b: 1 })).toEqual([]);
   });
 
-  it('takes a property for one of the value only if it is', () => {
+  it('compares only own properties', () => {
     expect(valueChanges({}, { constructor: 'of houses', toString: 1 })).toEqual([
       { path: ['constructor'], to: 'of houses' },
       { path: ['toString'], to: 1 },
@@ -50,7 +50,7 @@ describe('the difference between two values', () => {
   });
 });
 
-it('tells what is not JSON as JSON would write it', async () => {
+it('a value that is not JSON is shown as JSON would write it', async () => {
   const agent = new Agent({
     model: scriptedModel([toolCalls({ name: 'look', args: {} }), text('done')]),
     tools: [tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' })],

@@ -73,7 +73,7 @@ it.each<[Partial<PendingRequest>, string, readonly string[]]>([
   expect(ANSWERS.filter((answer) => takes(asked, answer))).toEqual(offered);
 });
 
-it('takes no other answers', async () => {
+it('refuses any other answer', async () => {
   const strict: PendingRequest = { ...request('ask'), decisions: ['reject'], remember: false };
   for (const line of ['y', 'a', 's', 'e {}', 'anything'])
     expect(readAnswer(strict, line)).toEqual({ problem: 'Please answer: [n]o and why, [l]ater' });

@@ -11,7 +11,7 @@ import { makeIo } from '../terminal/io.js';
 const here = useProject();
 
 describe('allium chat in a terminal', () => {
-  it('answers, remembers what was typed, tells the cost, and leaves with Ctrl-D', async () => {
+  it('answers, remembers what was typed, shows the cost, and exits with Ctrl-D', async () => {
     const chat = here().terminal(['chat', '--session', 'ann']);
     await chat.until('Session ann');
     chat.type(`add 19 and 23${KEYS.enter}`);
@@ -51,7 +51,7 @@ describe('allium chat in a terminal', () => {
     await chat.until('add: 3');
   });
 
-  it('aborts the turn with Ctrl-C, goes on, and leaves with the next one', async () => {
+  it('aborts the turn with Ctrl-C, goes on, and exits with the next Ctrl-C', async () => {
     const chat = here().terminal(['chat']);
     await chat.until('Session chat-');
     chat.type(`open the gate${KEYS.enter}`);
@@ -65,7 +65,7 @@ describe('allium chat in a terminal', () => {
     expect(await chat.exit()).toBe(0);
   });
 
-  it('takes back a line that is being typed with Ctrl-C, and stays', async () => {
+  it('discards a half-typed line with Ctrl-C, and stays', async () => {
     const chat = here().terminal(['chat']);
     await chat.until('Session chat-');
     chat.type('nothing of this');
@@ -108,7 +108,7 @@ describe('allium chat in a terminal', () => {
     await again.until('This session waits for an answer. /resume asks');
   });
 
-  it('ends the turn before it leaves with Ctrl-D', async () => {
+  it('ends the turn before it exits with Ctrl-D', async () => {
     const chat = here().terminal(['chat', '--session', 'ann']);
     await chat.until('Session ann');
     chat.type(`open the gate${KEYS.enter}`);
@@ -200,7 +200,7 @@ describe('allium chat in a pipe', () => {
     expect(stderr).toMatch(/^error: \S/);
   });
 
-  it('warns when the next line gives up an open question', async () => {
+  it('warns when the next line cancels an open question', async () => {
     const { stderr } = await here().allium(['chat', '--session', 'bob'], {
       input: 'pay 5\n/resume\nadd 1 and 2\nadd 3 and 4\n',
     });
@@ -209,7 +209,7 @@ describe('allium chat in a pipe', () => {
     ]);
   });
 
-  it('suspends what nobody can be asked about', async () => {
+  it('suspends the run if nobody can be asked', async () => {
     const { code } = await here().allium(['chat'], { input: 'pay 5\n' });
     expect(code).toBe(5);
     expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":5}');

@@ -19,14 +19,14 @@ it('lists what waits for an answer', async () => {
   expect(open).toMatchObject({ sessionId: 'ann', request: { toolName: 'pay', arguments: '{"amount":5}' } });
 });
 
-it('lists it beside a session that is damaged, and says so', async () => {
+it('lists it beside a damaged session, and reports the damage', async () => {
   here().write('.allium/sessions/ben.jsonl', 'not a line of a journal\n');
   const { code, stdout, stderr } = await here().allium(['approve']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('answer with: allium approve ann')]);
   expect(stderr).toMatch(/ben\.jsonl was changed by something else, or damaged/);
 });
 
-it('names the config in the commands to copy, where one was named', async () => {
+it('names the config in the commands to copy if --config was given', async () => {
   const { stdout } = await here().allium(['--config', './allium.toml', 'approve']);
   expect(stdout).toContain('answer with: allium --config ./allium.toml approve ann');
 });
@@ -58,7 +58,7 @@ describe('without a session', () => {
     },
   );
 
-  it('asks about it in a terminal with --no-resume, and says so where there is none', async () => {
+  it('asks about it in a terminal with --no-resume, and says so without a terminal', async () => {
     const nobody = await here().allium(['approve', '--no-resume']);
     expect([nobody.code, nobody.stderr]).toEqual([2, expect.stringContaining('no terminal to ask in')]);
     const approve = here().terminal(['approve', '--no-resume']);
@@ -99,7 +99,7 @@ describe('without a session', () => {
     expect((await here().allium(['approve'])).stdout).toContain('pay {"amount":6}');
   });
 
-  it('takes no session for the reason of a rejection', async () => {
+  it('does not take a session id as the reason of a rejection', async () => {
     await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
     const { code, stderr } = await here().allium(['approve', '--reject', 'bob']);
     expect([code, stderr]).toEqual([2, expect.stringContaining('Write: allium approve bob --reject\n')]);
@@ -126,7 +126,7 @@ describe('without a session', () => {
     expect((await here().allium(['sessions', 'resume', 'bob'])).stdout).toContain('paid 7');
   });
 
-  it('has nothing to approve where nothing waits', async () => {
+  it('says so if nothing waits', async () => {
     await here().allium(['approve', 'ann', '--all']);
     const { code, stderr } = await here().allium(['approve', '--all']);
     expect([code, stderr]).toEqual([2, 'error: Nothing waits for an answer.\n']);
@@ -134,7 +134,7 @@ describe('without a session', () => {
   });
 });
 
-it('leaves the run to somebody else with --no-resume', async () => {
+it('answers without resuming the run with --no-resume', async () => {
   const { stderr, stdout } = await here().allium(['approve', 'ann', '--all', '--no-resume']);
   expect(stdout).toBe('');
   expect(stderr).toContain('allium sessions resume ann');
@@ -188,7 +188,7 @@ it.each([
   [['--edit', '{"amount":1}'], '→ pay {"amount":1} (edited)'],
   [['--reject', 'too dear'], '⊘ pay is not run: rejected'],
   [['--respond', 'it is paid already'], '↩ pay is not run: answered in its place'],
-])('says after %s what is really done', async (args, line) => {
+])('says after %s what it really does', async (args, line) => {
   const { stderr } = await here().allium(['approve', 'ann', ...args]);
   expect(stderr.split('\n')).toContain(`  ${line}`);
   expect(stderr.match(/^ {2}[→⊘↩] /gm)).toHaveLength(1);
@@ -210,7 +210,7 @@ it('refuses arguments that do not fit the tool, and leaves the question open', a
   expect((await here().allium(['approve', 'ann', '--edit', '{"amount":2}'])).stdout).toContain('paid 2');
 });
 
-it('ends what is wrong with one full stop, also where the schema writes its own', async () => {
+it('ends an error with one full stop, even if the schema writes its own', async () => {
   const issues = [{ message: 'Expected { amount }.' }, { message: 'Not a number.' }];
   const sentences = `validate: () => (${JSON.stringify({ issues })})`;
   here().write('tools.mjs', here().read('tools.mjs').replace(`validate: (value) => ({ value })`, sentences));
@@ -247,7 +247,7 @@ const NUMBERS = `validate: (value) => {
   return wrong ? { issues: [{ message: 'Expected a number', path: [wrong] }] } : { value };
 }`;
 
-it('warns when a new message gives up an open question', async () => {
+it('warns when a new message cancels an open question', async () => {
   const { stderr, code } = await here().allium(['run', '--session', 'ann', 'add 1 and 2']);
   expect(code).toBe(0);
   expect(stderr).toMatch(

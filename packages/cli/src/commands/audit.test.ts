@@ -22,7 +22,7 @@ key = "\${AUDIT_KEY}"
 
 const env = { AUDIT_KEY: 'a secret of the tests' };
 
-it('finds a whole log whole, with file and key from the config', async () => {
+it('accepts an intact log, with file and key from the config', async () => {
   const { code, stdout } = await here().allium(['audit', 'verify'], { env });
   expect(stdout).toMatch(/^ok +ann: \d+ lines verified\n$/);
   expect(code).toBe(0);
@@ -40,7 +40,7 @@ it('finds what was edited and what is missing, and exits with 1', async () => {
   expect(json.reports).toMatchObject([{ session: 'ann', ok: false }]);
 });
 
-it('verifies the others where a session is damaged, and does not call that a whole log', async () => {
+it('verifies the others if a session is damaged, and does not call that an intact log', async () => {
   here().write('.allium/sessions/ben.jsonl', 'not a line of a journal\n');
   const { code, stdout, stderr } = await here().allium(['audit', 'verify'], { env });
   expect([code, stdout]).toEqual([1, expect.stringMatching(/^ok +ann: \d+ lines verified\n$/)]);
@@ -71,7 +71,7 @@ it('takes another file, one session and another key', async () => {
   expect(unset.stderr).toContain('NOT_SET_AT_ALL is not set');
 });
 
-it('finds all lines missing where the log of the config was deleted, and nothing wrong before the first', async () => {
+it('reports all lines as missing if the log was deleted, and nothing wrong before the first run', async () => {
   rmSync(join(here().folder, 'audit.jsonl'));
   const { code, stdout } = await here().allium(['audit', 'verify'], { env });
   expect(code).toBe(1);

@@ -11,7 +11,7 @@ import { checkNode } from './doctor.js';
 const here = useProject();
 
 describe('allium doctor', () => {
-  it('finds nothing where all is well', async () => {
+  it('finds nothing if all is well', async () => {
     const { code, stdout } = await here().allium(['doctor']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/✓ node/);
@@ -144,7 +144,7 @@ describe('allium doctor', () => {
     expect(stdout).toMatch(/✗ store .*ben/);
   });
 
-  it('finds a chain that cannot be, and warns of one that is dangerous', async () => {
+  it('reports an impossible order of middleware, and warns of a dangerous one', async () => {
     const config = here().read('allium.toml');
     here().write('allium.toml', config.replace('chain = [', 'chain = [\n  "aproval",'));
     expect((await here().allium(['doctor'])).stdout).toMatch(/✗ chain .*aproval/);

@@ -71,7 +71,7 @@ it('writes nothing when the person changes their mind', async () => {
   expect(existsSync(join(here().folder, 'allium.toml'))).toBe(false);
 });
 
-it('keeps what is there', async () => {
+it('keeps existing files', async () => {
   here().write('package.json', '{ "name": "mine", "type": "module" }\n');
   here().write('tools.mjs', '// mine\n');
   await here().allium(['init', '--yes']);
@@ -85,7 +85,7 @@ it('keeps what is there', async () => {
   expect(here().read('package.json')).toContain('"mine"');
 });
 
-it('says --yes where there is nobody to ask', async () => {
+it('points to --yes if there is nobody to ask', async () => {
   const { code, stderr } = await here().allium(['init']);
   expect(code).toBe(2);
   expect(stderr).toContain('--yes');

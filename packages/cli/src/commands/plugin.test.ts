@@ -36,7 +36,7 @@ it('prints what it made as JSON', async () => {
   });
 });
 
-it('finds what is wrong with a package that is no plugin', async () => {
+it('says what is wrong with a package that is not a plugin', async () => {
   here().write('nothing/package.json', '{ "name": "nothing", "version": "1.0.0", "type": "module" }');
   const { code, stdout } = await here().allium(['plugin', 'check', 'nothing']);
   expect(code).toBe(1);
@@ -46,7 +46,7 @@ it('finds what is wrong with a package that is no plugin', async () => {
   });
 });
 
-it('warns of a name that the box has, and refuses bad names and folders that are there as wrong usage', async () => {
+it('warns of a built-in name, and refuses bad names and existing folders as wrong usage', async () => {
   const taken = await here().allium(['plugin', 'new', 'retry']);
   expect(taken.code).toBe(0);
   expect(taken.stderr).toContain('warning: "retry" is in the box already');

@@ -29,7 +29,7 @@ it('plays a run that went on from a longer conversation', async () => {
 it.each([
   ['a limit', '[allium.middleware]', '[allium.limits]\ncostUsd = 1\n\n[allium.middleware]'],
   ['a budget in the chain', 'chain = [', 'chain = [\n  { use = "budget", usd = 1 },'],
-])('keeps to the price of the model where %s counts dollars', async (_, place, more) => {
+])('uses the price of the model if %s counts dollars', async (_, place, more) => {
   here().write('allium.toml', here().read('allium.toml').replace(place, more));
   const run = await here().allium(['run', '--record', 'add.jsonl', 'add 19 and 23']);
   expect([run.code, run.stderr]).toEqual([0, expect.stringContaining('$0.00')]);
@@ -46,7 +46,7 @@ it('fails when the config asks what was not recorded', async () => {
   expect(stderr).toContain('Be long.');
 });
 
-it('names --yes where it would have to ask, for there is nothing to answer later', async () => {
+it('points to --yes if it would have to ask, because nothing can be answered later', async () => {
   await here().allium(['run', '--yes', '--record', 'pay.jsonl', 'pay 5']);
   const { code, stderr } = await here().allium(['replay', 'pay.jsonl']);
   expect(code).toBe(5);
@@ -64,7 +64,7 @@ it('says so when there is no such cassette or run', async () => {
   expect((await here().allium(['replay', 'add.jsonl', '--run', '2'])).stderr).toContain('has no run 2');
 });
 
-it('takes the number of a run, and nothing else for it', async () => {
+it('takes the number of a run, and nothing else in its place', async () => {
   const { code, stderr } = await here().allium(['replay', '--run', 'x', 'tape.jsonl']);
   expect(code).toBe(2);
   expect(stderr).toContain('Expected a whole number from 1, got "x".');

@@ -25,13 +25,13 @@ describe('allium run', () => {
     expect(stderr).toBe('');
   });
 
-  it('reads what to ask from stdin, alone or in the place of a dash', async () => {
+  it('reads the message from stdin, alone or in place of a dash', async () => {
     expect((await here().allium(['run'], { input: 'add 2 and 3\n' })).stdout).toContain('add: 5');
     const both = await here().allium(['run', 'Please add', '-'], { input: '4 and 5\n' });
     expect(both.stdout).toContain('add: 9');
   });
 
-  it('does not wait for stdin when it was told what to ask', async () => {
+  it('does not wait for stdin if the message is given', async () => {
     expect((await here().allium(['run', 'add 1 and 2'], { input: '7 and 8' })).stdout).toContain('add: 3');
   });
 
@@ -125,7 +125,7 @@ describe('what tools and middleware write to the console', () => {
 });
 
 describe('the exit code of allium run', () => {
-  it('is 0 where a tool fails and the run goes on', async () => {
+  it('is 0 if a tool fails and the run goes on', async () => {
     const { code, stderr } = await here().allium(['run', 'crash']);
     expect(code).toBe(0);
     expect(stderr).toContain('✗ crash: "crash" failed: it broke');
@@ -184,7 +184,7 @@ describe('the exit code of allium run', () => {
     expect(stderr).toContain('Answer with: allium approve ann');
   });
 
-  it('says it so that a shell understands', async () => {
+  it('is followed by a command with proper shell quoting', async () => {
     const { stderr } = await here().allium(['run', '--session', "ann's $5", 'pay 5']);
     expect(stderr).toContain(`Answer with: allium approve 'ann'\\''s $5'`);
   });
@@ -299,7 +299,7 @@ describe('what allium run says of the command line and the config', () => {
     expect(stderr).toContain('allium.toml:2');
   });
 
-  it('names allium init where there is no config', async () => {
+  it('points to allium init if there is no config', async () => {
     rmSync(join(here().folder, 'allium.toml'));
     const { code, stderr } = await here().allium(['run', 'hi']);
     expect(code).toBe(3);
@@ -310,7 +310,7 @@ describe('what allium run says of the command line and the config', () => {
     expect(await here().allium(['run', '--session', '', 'hi'])).toMatchObject({ code: 2 });
   });
 
-  it('prints what is wrong with the command line as JSON too, where JSON is wanted', async () => {
+  it('prints errors of the command line as JSON too, with --json', async () => {
     const { code, stdout } = await here().allium(['run', '--json', '--foo', 'hi']);
     expect(code).toBe(2);
     expect(jsonLines(stdout)).toEqual([
@@ -371,7 +371,7 @@ describe('short values of the environment', () => {
     expect(retry).toMatchObject({ data: { tool: 'wobble', delayMs: 5 } });
   });
 
-  it('are left in what a person is asked about, and in what sessions say', async () => {
+  it('are left in questions to a person, and in the messages of sessions', async () => {
     withDelay('');
     const waits = await here().allium(['run', '--session', 'ann', 'pay 5'], { env });
     expect(waits.stderr).toContain('pay {"amount":5}');

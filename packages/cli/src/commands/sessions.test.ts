@@ -15,7 +15,7 @@ beforeEach(async () => {
   await here().allium(['run', '--session', 'second', 'pay 5']);
 });
 
-it('lists sessions, newest first, with how they stand', async () => {
+it('lists sessions, newest first, with their status', async () => {
   const { stdout, code } = await here().allium(['sessions']);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^SESSION .*\nsecond .* suspended +pay 5\nfirst .* done +add 1 and 2\n$/);
@@ -26,7 +26,7 @@ it('lists sessions, newest first, with how they stand', async () => {
   expect((await here().allium(['sessions', 'list', '--limit', 'some'])).code).toBe(2);
 });
 
-it('shows the messages of a session, of which a piece of the id is enough', async () => {
+it('shows the messages of a session; a part of its id is enough', async () => {
   const { stdout } = await here().allium(['sessions', 'show', 'fir']);
   expect(stdout).toContain('user: add 1 and 2\n');
   expect(stdout).toContain('assistant calls add {"a":1,"b":2}\ntool add: 3\n');
@@ -44,7 +44,7 @@ it('says so when it does not know the session, or which one is meant', async () 
   );
 });
 
-it('forks, so that both go on by themselves', async () => {
+it('forks a session, and both go on independently', async () => {
   const { stdout } = await here().allium(['sessions', 'fork', 'first']);
   expect(stdout).toBe('first-fork\n');
   await here().allium(['run', '--session', 'first-fork', 'add 3 and 4']);
@@ -58,7 +58,7 @@ it('forks, so that both go on by themselves', async () => {
   expect((await here().allium(['sessions', 'show', 'early'])).stdout).toBe('user: add 1 and 2\n');
 });
 
-it('lists what waits in a session, and takes it back', async () => {
+it('lists waiting messages of a session, and removes them', async () => {
   expect((await here().allium(['sessions', 'queue', 'first'])).stderr).toContain('No message waits');
   const store = fileStore({ dir: path.join(here().folder, '.allium/sessions') });
   const post = new Agent({ store, model: scriptedModel([]) }).session('first');
@@ -81,7 +81,7 @@ it('shows the history as it was rewound', async () => {
   expect((await here().allium(['trace', 'first'])).stdout).toContain(`rewound to ${messages[2]!.id}`);
 });
 
-it('ends a run that waits, and says so where there is none', async () => {
+it('cancels a suspended run, and says so if there is none', async () => {
   const asked = JSON.parse((await here().allium(['approve', '--json'])).stdout);
   expect(asked).toHaveLength(1);
   const cancelled = await here().allium(['sessions', 'cancel', 'second', '--reason', 'Too dear.', '--json']);
@@ -123,7 +123,7 @@ it('lists a damaged session among the others, says what is wrong with it, and de
   expect((await here().allium(['sessions'])).stdout).not.toContain('first');
 });
 
-it('takes the session used last that is not damaged where none is named', async () => {
+it('takes the last used session that is not damaged if none is named', async () => {
   here().write('.allium/sessions/second.jsonl', 'not a line of a journal\n');
   const { stdout, code } = await here().allium(['sessions', 'show']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('user: add 1 and 2\n')]);
@@ -132,7 +132,7 @@ it('takes the session used last that is not damaged where none is named', async 
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('or none that can be read')]);
 });
 
-it('prunes what was not used for some time, and keeps what waits unless asked', async () => {
+it('prunes unused sessions, and keeps waiting ones unless asked to', async () => {
   const store = fileStore({ dir: path.join(here().folder, '.allium/sessions') });
   const at = Date.now() - 40 * 86_400_000;
   const stop = { reason: 'final' } as const;
@@ -162,7 +162,7 @@ it('prunes what was not used for some time, and keeps what waits unless asked', 
   expect([store.head('asking'), store.head('first') > 0]).toEqual([0, true]);
 });
 
-it('resumes a suspended run, in which everything may be approved', async () => {
+it('resumes a suspended run, and can approve everything', async () => {
   const waiting = await here().allium(['sessions', 'resume', 'second']);
   expect(waiting.code).toBe(5);
   const { code, stdout } = await here().allium(['sessions', 'resume', '--yes', 'second']);
@@ -173,7 +173,7 @@ it('resumes a suspended run, in which everything may be approved', async () => {
   expect(over.stderr).toContain('has no run to continue (done)');
 });
 
-it('says which commands there are when it does not know one, and what to do where nothing can be resumed', async () => {
+it('lists the commands if it does not know one, and says what to do if nothing can be resumed', async () => {
   const typo = await here().allium(['sessions', 'resmue']);
   expect(typo.code).toBe(2);
   expect(typo.stderr).toContain(

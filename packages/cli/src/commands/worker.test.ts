@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-it('runs what is enqueued, and leaves in order', async () => {
+it('runs what is enqueued, and shuts down cleanly', async () => {
   const env = { REDIS_URL: redis.url };
   const child = spawn(process.execPath, [program, 'worker', '--concurrency', '2'], {
     cwd: here().folder,

@@ -28,7 +28,7 @@ const files = readdirSync(sources, { recursive: true, encoding: 'utf8' })
   .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
   .map((file) => file.replaceAll('\\', '/'));
 
-it.each(DOORS)('only the doors: who %s', (_, touching, doors) => {
+it.each(DOORS)('only the listed files: who %s', (_, touching, doors) => {
   const found = files.filter((file) => {
     const text = readFileSync(join(sources, file), 'utf8').replace(EXCEPTIONS[file] ?? /(?!)/, '');
     return touching.test(text);
@@ -36,7 +36,7 @@ it.each(DOORS)('only the doors: who %s', (_, touching, doors) => {
   expect(found.sort()).toEqual(doors.map((door) => `terminal/${door}`));
 });
 
-it('only the program itself knows the streams of the process', () => {
+it('only the program itself uses the streams of the process', () => {
   const found = files.filter((file) =>
     /process\.std(?:out|err)|\} = process;/.test(readFileSync(join(sources, file), 'utf8')),
   );

@@ -16,7 +16,7 @@ describe('text from elsewhere', () => {
     expect(block('a\nb\u001b')).toBe('a\n    b<U+001B>');
   });
 
-  it('takes the colours of other people off their log lines', () => {
+  it("removes colours from other programs' log lines", () => {
     expect(logLine('\u001b[31mred\u001b[0m a\tb\u0008')).toBe('red a\tb<U+0008>');
   });
 });
@@ -47,7 +47,7 @@ describe('pieces of a text', () => {
     }
   });
 
-  it('wait for nothing where nothing can follow, and are forgotten when they are taken back', () => {
+  it('are shown at once if nothing can follow, and are dropped when they are taken back', () => {
     const out: string[] = [];
     const pieces = makePieces((piece) => out.push(piece));
     pieces.add('Hel');
@@ -68,7 +68,7 @@ describe('short', () => {
 });
 
 describe('withTexts', () => {
-  it('changes texts and keys wherever they stand, and leaves JSON what it was', () => {
+  it('changes texts and keys at any depth, and keeps the JSON valid', () => {
     const change = (text: string): string => text.replaceAll('5', '*');
     const value = { a5: ['5"5', 5, true, null, { deep: 'x5' }], left: undefined };
     expect(withTexts(value, change)).toEqual({ 'a*': ['*"*', 5, true, null, { deep: 'x*' }] });
@@ -94,7 +94,7 @@ it.each([
   expect(dollars(usd)).toBe(text);
 });
 
-it('counts one and many', () => {
+it('singular and plural are right', () => {
   expect([count(0, 'turn'), count(1, 'turn'), count(1200, 'turn')]).toEqual([
     '0 turns',
     '1 turn',
@@ -102,11 +102,11 @@ it('counts one and many', () => {
   ]);
 });
 
-it('tells the time where we are', () => {
+it('the time is shown in the local time zone', () => {
   expect(moment(new Date(2026, 10, 15, 14, 2, 7).getTime())).toBe('2026-11-15 14:02:07');
 });
 
-it('lines up columns and leaves the last one alone', () => {
+it('columns are aligned, except the last one', () => {
   expect(
     table([
       ['a', 'b'],

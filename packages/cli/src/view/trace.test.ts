@@ -59,7 +59,7 @@ it('shows errors, and runs that never ended', async () => {
   expect(traceOf('s', entries).children[0]?.children.map(({ kind }) => kind)).toEqual(['message']);
 });
 
-it('shows what a person answered once, though what became of the answer is journaled as well', async () => {
+it("shows a person's answer once, although its outcome is journaled too", async () => {
   const store = memoryStore();
   const agent = new Agent({
     model: scriptedModel([toolCalls({ name: 'pay', args: { n: 1 } }), 'Done.']),
@@ -74,7 +74,7 @@ it('shows what a person answered once, though what became of the answer is journ
   expect(asked[0]!.match(/Paid it\./g)).toHaveLength(1);
 });
 
-it('shows state, and calls whose message is missing, without falling over', () => {
+it('shows state, and calls whose message is missing, without failing', () => {
   const at = { v: 1, at: 0 };
   const entries = [
     { ...at, seq: 1, type: 'state', cell: 'early', version: 1, value: 1 },
@@ -88,7 +88,7 @@ it('shows state, and calls whose message is missing, without falling over', () =
   expect(traceOf('s', []).children).toEqual([]);
 });
 
-it('shows what was tried before what came of it', async () => {
+it('shows attempts before their outcome', async () => {
   const store = memoryStore();
   let calls = 0;
   const flaky = tool({

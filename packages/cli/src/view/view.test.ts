@@ -34,7 +34,7 @@ function recorder(log = true) {
 }
 
 describe('follow', () => {
-  it('asks after what led to the question is shown, and shows nothing while it is open', async () => {
+  it('asks after showing what led to the question, and shows nothing while it is open', async () => {
     const { seen, view } = recorder();
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'pay', text: 'Both.' }, { name: 'look' }), text('Done.')]),
@@ -100,7 +100,7 @@ describe('follow', () => {
     }
   });
 
-  it('suspends the run where nobody is there to be asked, and answers with the error of a run that cannot start', async () => {
+  it('suspends the run if nobody can be asked, and returns the error of a run that cannot start', async () => {
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'pay' })]),
       tools: [named('pay')],
@@ -117,7 +117,7 @@ describe('follow', () => {
   });
 });
 
-it('says how long a call took by when its events came, not by when they are shown', async () => {
+it("a call's duration is measured when its events come, not when they are shown", async () => {
   const stream = () => new PassThrough();
   const io = makeIo({ stdin: stream(), stdout: stream(), stderr: stream(), env: {}, cwd: '.' });
   const lines: string[] = [];

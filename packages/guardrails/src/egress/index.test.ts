@@ -57,7 +57,7 @@ describe('hosts', () => {
     expect(hosts(`See ${given} now.`)).toEqual([host]);
   });
 
-  it('finds bare hosts where the text is an argument', () => {
+  it('finds bare hosts in arguments', () => {
     expect(hosts('evil.example', true)).toEqual(['evil.example']);
     expect(hosts('evil.example:443/x', true)).toEqual(['evil.example']);
     expect(hosts('10.0.0.1', true)).toEqual(['10.0.0.1']);
@@ -80,7 +80,7 @@ describe('hosts', () => {
     },
   );
 
-  it('leaves alone what is no address', () => {
+  it('leaves anything but addresses alone', () => {
     expect(
       hosts(
         'http: the protocol, http:later, case https:\n// then, a & b, &#47; is a slash, a // comment, f( //todo later), x = //why, list[0]: //first one, C:\\x, 12:30, std::x, e.g. this, mailto:a@x.org, data:text/plain,hi',
@@ -136,7 +136,7 @@ describe('egress', () => {
     expect((await agent.run('Hi')).text).toBe('https://xn--bcher-kva.example/');
   });
 
-  it('refuses a host that is none', () => {
+  it('refuses an invalid host', () => {
     expect(() => egress({ allowHosts: ['a b'] })).toThrow('Expected `allowHosts[0]` to be a host');
   });
 });

@@ -26,7 +26,7 @@ describe('guardrail', () => {
     expect((await new Agent({ model, middleware }).run('Hi')).text).toBe('Oh (loud), really.');
   });
 
-  it.each([[true], ['Too loud.']])('takes %j for an objection to the whole text', async (said) => {
+  it.each([[true], ['Too loud.']])('takes %j as an objection to the whole text', async (said) => {
     const check = (given: string) => given.includes('LOUD') && said;
     const middleware = [guardrail({ name: 'quiet', check, on: ['input'], action: 'block' })];
     const agent = new Agent({ model: scriptedModel(['Yes.']), middleware });
@@ -122,7 +122,7 @@ describe('guardrail', () => {
       expect(got).toEqual([{ a: ['(loud)', 1], b: { c: 'so (loud)' } }]);
     });
 
-    it('is told what it may return', async () => {
+    it('gets an error that says what it may return', async () => {
       for (const wrong of [{ type: 'ask', request: {} }, { type: 'maybe' }, { type: 'rewrite' }]) {
         const agent = new Agent({
           model: scriptedModel(['Hi.']),

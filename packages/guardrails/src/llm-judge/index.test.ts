@@ -47,7 +47,7 @@ describe('llm-judge', () => {
     });
   });
 
-  it('leaves out of its reason what it has from the text', async () => {
+  it('does not quote the judged text in its reason', async () => {
     const quoting = says(
       false,
       'It gives medical advice to Ann Quimby (ann@quimby.example) about ibuprofen.',
@@ -72,7 +72,7 @@ describe('llm-judge', () => {
   });
 
   // Its question is what may have to be removed.
-  it.each(['outside', 'inside'])('shows no sink what it asks, %s it; recordings work', async (where) => {
+  it.each(['outside', 'inside'])('shows no sink its question, %s it; recordings work', async (where) => {
     const lines: string[] = [];
     const cassette: string[] = [];
     const judge = (answers: Parameters<typeof scriptedModel>[0]) =>
@@ -150,7 +150,7 @@ describe('llm-judge', () => {
 
   // A text that held its own mark could close the quotation and speak as its frame. The mark is the first half of a SHA-256
   // of what is quoted.
-  it('marks a text with a hash that nobody can aim, the same for the same text', async () => {
+  it('marks a text with an unpredictable hash, the same for the same text', async () => {
     const marks = await Promise.all(
       ['Which pills?', 'Which pills?', 'Which pill?'].map(async (input) =>
         markOf((await judgedBy(says(true), input)).requests[0]!.systemPrompt),

@@ -259,7 +259,7 @@ describe('pii', () => {
     });
   });
 
-  it('looks only for what it is told to, and lets pass what it is told to', async () => {
+  it('looks only for the chosen types, and lets allowed values pass', async () => {
     expect(await answered(ANSWER, { types: ['email'] })).toBe(
       ANSWER.replace('ann.lee@example.org', '[email]'),
     );

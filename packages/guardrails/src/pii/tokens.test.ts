@@ -26,7 +26,7 @@ function echo(returned: (to: string) => string = () => 'Done.') {
 const address = fc.stringMatching(/^[a-z]{3,8}$/).map((name) => `${name}@example.org`);
 
 describe('placeholders', () => {
-  it('are numbered by kind in the order of first finding, the same for the same value, however text is cut', async () => {
+  it('are numbered by kind in order of appearance, the same for the same value, however text is cut', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(address, { minLength: 1, maxLength: 6 }),
@@ -125,7 +125,7 @@ describe('placeholders', () => {
     expect(given).toEqual(['ann@example.org <EMAIL_2> <PHONE_1>', '<EMAIL_1> <EMAIL_2> <PHONE_1>']);
   });
 
-  it('that somebody wrote as text are not taken for those of values, before, beside or after them', async () => {
+  it('written as plain text are never mistaken for real ones, before, beside or after them', async () => {
     for (const said of [
       'See <EMAIL_1>, and write to ann@example.org',
       'Write to ann@example.org, and see <EMAIL_1>',

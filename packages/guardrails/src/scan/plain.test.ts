@@ -164,7 +164,7 @@ describe('guards', () => {
     );
   });
 
-  it('give tools exactly what was written', async () => {
+  it('give tools the exact original text', async () => {
     const seen: unknown[] = [];
     const mail = tool({
       name: 'mail',
@@ -183,7 +183,7 @@ describe('guards', () => {
     expect(seen).toEqual([{ link: 'https://x.org/?to=ann%2Bx%40x.org&n=1' }]);
   });
 
-  it('mask and hash what it says, and let it pass if that is allowed', async () => {
+  it('mask and hash the decoded value, and let it pass if it is allowed', async () => {
     expect(await answered('ann%40x.org', { strategy: 'mask' })).toBe('a***@x.org');
     const [plain, other] = await Promise.all(
       ['ann@x.org', 'a\u200bnn＠x.org'].map((said) => answered(said, { strategy: 'hash', key: 'k' })),

@@ -88,19 +88,19 @@ describe('secrets', () => {
     },
   );
 
-  it('takes a key whose end never comes as well', async () => {
+  it('also cuts a key whose end never comes', async () => {
     const agent = new Agent({ model: scriptedModel([PEM.slice(0, 400)]), middleware: [secrets()] });
     expect((await agent.run('Which?')).text).toBe('[private-key]');
   });
 
-  it('lets pass what it is told to, and leaves random text alone where that is not wanted', async () => {
+  it('lets allowed values pass, and leaves random text alone if told to', async () => {
     const said = `${GITHUB} password=x9$Kq2!vLm`;
     const model = scriptedModel([said, said]);
     const agent = new Agent({ model, middleware: [secrets({ allow: [GITHUB], entropy: false })] });
     expect((await agent.run('Which?')).text).toBe(said);
   });
 
-  it('ends the run where that is asked for', async () => {
+  it('ends the run if told to', async () => {
     const agent = new Agent({
       model: scriptedModel([`It is ${AWS}`]),
       middleware: [secrets({ action: 'stop' })],

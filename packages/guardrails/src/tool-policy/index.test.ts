@@ -40,14 +40,14 @@ describe('tool-policy', () => {
     );
   });
 
-  it('refuses what it does not allow, once it allows something', async () => {
+  it('refuses everything else once it allows something', async () => {
     expect(await called('shell', {}, { allow: ['read_*'] })).toContain(
       'No rule of the tool policy allows it.',
     );
     expect(await called('shell', {}, { allow: ['read_*'], otherwise: 'allow' })).toBe('ran shell');
   });
 
-  it('refuses arguments that do not match, wherever one of several does not', async () => {
+  it('refuses arguments if any of them does not match', async () => {
     const options: ToolPolicyOptions = {
       args: { '*_file': { path: '^/tmp/' }, shell: { command: /^ls\b/ } },
     };

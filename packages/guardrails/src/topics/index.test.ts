@@ -11,7 +11,7 @@ async function asked(input: string, options: TopicsOptions) {
 }
 
 describe('topics', () => {
-  it('takes a name without words for the only word of its topic', async () => {
+  it('takes the name of a topic without words as its only word', async () => {
     const run = (said: string, options: TopicsOptions) =>
       new Agent({ model: scriptedModel(['Yes.']), middleware: [topics(options)] }).run(said);
     const deny = ['politics', 'climate change'];

@@ -91,7 +91,7 @@ describe('a broken stream', () => {
     vi.useRealTimers();
   });
 
-  it('is joined again by the last event, after pauses that double up to the longest', async () => {
+  it('is joined again after the last event, with pauses that double up to a maximum', async () => {
     const { client, asked } = clientOf(
       [
         stream([start, said('a')], { breaks: true }),
@@ -111,7 +111,7 @@ describe('a broken stream', () => {
     expect(asked.map(({ after }) => after)).toEqual([null, '2.0', '2.0', '2.0', '2.0', '3.0']);
   });
 
-  it('is given up after so many attempts in a row, with what went wrong last', async () => {
+  it('is given up after a number of attempts in a row, with the last error', async () => {
     const { client, asked } = clientOf(
       [stream([start], { breaks: true }), new TypeError('down'), new TypeError('still down')],
       { backoffMs: [1, 1], attempts: 2 },
@@ -121,13 +121,13 @@ describe('a broken stream', () => {
     expect(asked).toHaveLength(3);
   });
 
-  it('is given up, too, where a server ends every stream at once', async () => {
+  it('is given up also if the server ends every stream at once', async () => {
     const empty = () => stream([]);
     const { client } = clientOf([empty(), empty(), empty()], { backoffMs: [1, 1], attempts: 2 });
     expect((await readAll(client.join('s'))).error).toMatchObject({ code: 'STREAM_ENDED' });
   });
 
-  it('is not joined again where the server refuses it', async () => {
+  it('is not joined again if the server refuses', async () => {
     const { client, asked } = clientOf([stream([start], { breaks: true }), refused(404, 'NOT_FOUND')], {
       backoffMs: [1, 1],
     });
@@ -144,7 +144,7 @@ describe('a broken stream', () => {
     expect(asked[1]).toMatchObject({ method: 'GET', path: '/sessions/s/events', after: 'run' });
   });
 
-  it('is left in a pause when the caller has enough', async () => {
+  it('is given up during a pause if the caller aborts', async () => {
     const abort = new AbortController();
     const { client } = clientOf([new TypeError('down')]);
     const events = client.join('s', { signal: abort.signal });
@@ -158,7 +158,7 @@ describe('a broken stream', () => {
 });
 
 describe('a run', () => {
-  it('starts a session under an id of its own', async () => {
+  it('starts a session under a given id', async () => {
     const { client, asked } = clientOf([stream([start, end]), refused(409, 'SESSION_EXISTS')]);
     await expect(client.run('Hi', { sessionId: 'ann', create: true }).result).resolves.toMatchObject({
       status: 'done',
@@ -170,7 +170,7 @@ describe('a run', () => {
     });
   });
 
-  it('whose process died ends with a code, and is resumed', async () => {
+  it('whose process died ends with an error code and can be resumed', async () => {
     const stalled = { type: 'stalled', runId: 'r', since: 0 };
     const { client, asked } = clientOf([stream([start, stalled]), stream([end])]);
     await expect(client.run('Hi', { sessionId: 's' }).result).rejects.toMatchObject({ code: 'RUN_STALLED' });

@@ -251,7 +251,7 @@ describe('options of an agent', () => {
     );
   });
 
-  it('that are none are refused', () => {
+  it('that are not an object are refused', () => {
     expect(thrown(() => new Agent(undefined as never))).toEqual(
       coded('INVALID_OPTION', /`options` to be an object with model, name, .* for Agent, got undefined/),
     );
@@ -401,7 +401,7 @@ describe('input of a run', () => {
       expect(await agent.session('s').messages()).toEqual([]);
     });
   }
-  it('of steering and follow-ups is checked where it is given', async () => {
+  it('of steer() and followUp() is checked at the call', async () => {
     const session = new Agent({ model }).session('s');
     await expect(session.steer(undefined as never)).rejects.toMatchObject({ code: 'INVALID_MESSAGE' });
     await expect(session.followUp({ role: 'user' } as never)).rejects.toMatchObject({
@@ -413,14 +413,14 @@ describe('input of a run', () => {
       await expect(session.followUp(message)).rejects.toMatchObject({ code: 'INVALID_MESSAGE' });
     }
   });
-  it('stays the caller’s, also when it is said into a run', async () => {
+  it("stays the caller's object, also when it is sent into a run", async () => {
     const message = { role: 'user' as const, content: [{ type: 'text' as const, text: 'hi' }], metadata: {} };
     const session = new Agent({ model, store: memoryStore() }).session('s');
     await session.steer(message);
     await session.followUp(message);
     expect(Object.isFrozen(message) || Object.isFrozen(message.metadata)).toBe(false);
   });
-  it('that would break the history through the inbox is left out, visibly', async () => {
+  it('that came through the inbox and would break the history is left out, visibly', async () => {
     const agent = new Agent({ model: scriptedModel(['a']), store: memoryStore() });
     await agent.store.post('s', {
       type: 'steer',
@@ -498,7 +498,7 @@ describe('a function of messages given something else', () => {
       expect(thrown(work)).toEqual(coded(code, message));
     });
   }
-  it('is told that it is not synthetic', () => {
+  it('says that undefined is not a synthetic message', () => {
     expect(isSyntheticMessage(undefined as never)).toBe(false);
   });
 });

@@ -386,7 +386,7 @@ describe('a tool call', () => {
     expect(textOf((await agent.run('go')).messages[2]!)).toBe('undefined');
   });
 
-  it('with arguments that are not JSON, or no object, gets a result the model can act on', async () => {
+  it('with arguments that are not a JSON object gets a result the model can act on', async () => {
     const agent = new Agent({
       model: scriptedModel([
         toolCalls(

@@ -63,7 +63,7 @@ async function ends(store: Store) {
 describe('a sub-agent whose run layer fails', () => {
   const failing: Middleware = { name: 'log', afterRun: noServer };
 
-  it('around its question ends, with those it has asked', async () => {
+  it('around its question ends, together with the sub-agents it started', async () => {
     const store = memoryStore();
     const { session } = firm({ store, clerk: { middleware: [failing] } });
     const result = await session.run('go');
@@ -85,14 +85,14 @@ describe('a sub-agent whose run layer fails', () => {
     expect(await ends(store)).toEqual(['done', 'error', 'aborted']);
   });
 
-  it('leaves nothing behind where sessions are forgotten', async () => {
+  it('leaves nothing behind if sessions are not kept', async () => {
     const { boss } = firm({ clerk: { middleware: [failing] } });
     await boss.run('go');
     expect((await boss.store.list()).sessions).toEqual([]);
   });
 
   it.each([true, false])(
-    'is not said to have failed where the store did, its entry written or not: %s',
+    'does not count as failed if the store failed, whether its entry was written or not: %s',
     async (written) => {
       const store = memoryStore();
       let once = true;
@@ -114,7 +114,7 @@ describe('a sub-agent whose run layer fails', () => {
     },
   );
 
-  it('is not said to have failed where its end cannot be written: the run can be gone on with', async () => {
+  it('does not count as failed if its end cannot be written: the run can be resumed', async () => {
     const store = memoryStore();
     const append: Store['append'] = (id, seq, entries) => {
       if (entries.some((entry) => entry.type === 'run_end')) throw new Error('power cut');
@@ -148,7 +148,7 @@ describe('a sub-agent that waits for an answer ends', () => {
   });
 
   it.each(['a layer answers', 'the run is aborted'])(
-    'also where somebody was asked about arguments that a layer wrote to the call beside it: %s',
+    'also if somebody was asked about arguments that a layer wrote to another call of the batch: %s',
     async (how) => {
       const store = memoryStore();
       const look = tool({ name: 'look', description: '', input: z.any(), execute: () => 'seen' });
@@ -189,7 +189,7 @@ describe('a sub-agent that waits for an answer ends', () => {
     },
   );
 
-  it('or, where the store fails, does not: the run can be gone on with', async () => {
+  it('unless the store fails: then the run can be resumed', async () => {
     const store = memoryStore();
     const { pending } = await firm({ store }).session.run('go');
     const answers = { [pending[0]!.id]: { type: 'approve' as const } };
@@ -205,7 +205,7 @@ describe('a sub-agent that waits for an answer ends', () => {
   });
 
   it.each(['read', 'head', 'append', 'take', 'post'] as const)(
-    'or, whichever %s of its journal fails, the run fails as one of the store and goes on later',
+    "or, whichever %s of its journal fails, the run fails with the store's error and can be resumed later",
     async (method) => {
       const through: Middleware = { name: 'through', wrapTool: (_, next) => next() };
       for (const resumed of [false, true])
@@ -240,7 +240,7 @@ describe('a sub-agent that waits for an answer ends', () => {
     },
   );
 
-  it('or goes on later, where the store fails when it is looked for', async () => {
+  it('or goes on later if the store fails while it is being looked for', async () => {
     const store = memoryStore();
     const { session } = firm({ store });
     const { pending } = await session.run('go');
@@ -332,7 +332,7 @@ describe('a sub-agent that waits for an answer ends', () => {
     });
   });
 
-  it('unless it is damaged: a new message is heard all the same', async () => {
+  it('unless its journal is damaged: a new message is heard all the same', async () => {
     const store = memoryStore();
     await firm({ store }).session.run('go');
     const read: Store['read'] = (id, from) => {
@@ -347,7 +347,7 @@ describe('a sub-agent that waits for an answer ends', () => {
     expect(last.sort()).toEqual(['request', 'run_end', 'run_end']);
   });
 
-  it('but not while the run it works for can go on', async () => {
+  it('but not while the run it works for can be resumed', async () => {
     const store = memoryStore();
     const { pending } = await firm({ store, boss: { middleware: [{ name: 'log' }] } }).session.run('go');
     const down: Middleware = { name: 'log', beforeRun: noServer };
@@ -391,7 +391,7 @@ describe('an abort while the store fails', () => {
     await expect(session.run('go', { signal: control.signal })).rejects.toMatchObject({ code: 'ABORTED' });
   }
 
-  it('leaves no sub-agent open when it works again for the caller', async () => {
+  it('leaves no sub-agent open if the store works again by the time the caller ends', async () => {
     const store = memoryStore();
     let cuts = 2;
     // The payer can't write its end, and the clerk can't write it in its place. Both have written their results.

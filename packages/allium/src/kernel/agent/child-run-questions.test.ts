@@ -162,7 +162,7 @@ describe('a child that asks', () => {
     expect(result.usage.totalTokens).toBe(8 * 15);
   });
 
-  it('is one question, and the call that starts it may be another', async () => {
+  it('is one question; the call that starts the child may need another one', async () => {
     const store = memoryStore();
     const paid: number[] = [];
     const make = () => office({ store, paid, boss: { middleware: [approval()] } }).session;
@@ -175,7 +175,7 @@ describe('a child that asks', () => {
     expect([asked, result.status, paid]).toEqual([['clerk', 'pay'], 'done', [7]]);
   });
 
-  it('in the middle of a tool is asked the same way', async () => {
+  it('whose tool asks in the middle of its work suspends the parent the same way', async () => {
     const store = memoryStore();
     const made = () => {
       const wait = tool({
@@ -221,7 +221,7 @@ describe('a child that asks', () => {
     expect([ran, paid]).toEqual([['note'], [7]]);
   });
 
-  it('counts as rejected when nobody answers in time; an answer in time counts however late it is used', async () => {
+  it('counts as rejected if nobody answers in time; an answer in time counts however late the run resumes', async () => {
     const clock = fakeClock();
     const timed = { clock, middleware: [approval({ policy: () => ask({}, 100) })] };
     const make = (store: Store, paid: number[]) => office({ store, paid, clerk: timed, boss: { clock } });
@@ -245,7 +245,7 @@ describe('a child that asks', () => {
     expect(inTime.paid).toEqual([7]);
   });
 
-  it('closes with the parent what was answered to the child alone', async () => {
+  it('closes a question at the parent that was answered at the child', async () => {
     const { session, store } = office();
     const { pending } = await session.run('go');
     const { from, id } = pending[0]!;

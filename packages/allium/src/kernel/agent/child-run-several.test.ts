@@ -65,7 +65,7 @@ describe('two agents asked in one call', () => {
     expect(model.requests.map(({ messages }) => messages.map(textOf))).toEqual([['First?'], ['Second?']]);
   });
 
-  it('another attempt of the call finds what both came to', async () => {
+  it('another attempt of the call finds both results', async () => {
     const models = ['a', 'b'].map((name) => scriptedModel([`I am ${name}`]));
     const [one, two] = models.map((model, i) =>
       new Agent({ model }).asTool({ name: `child${i}`, description: '' }),

@@ -83,7 +83,7 @@ describe('agent.asTool()', () => {
     expect((await agent.store.list()).sessions).toEqual([]);
   });
 
-  it('takes another input and makes the prompt of it, as JSON if nobody says how', async () => {
+  it('takes another input schema and turns the input into a prompt, as JSON by default', async () => {
     const input = z.object({ city: z.string() });
     const asked: string[] = [];
     for (const prompt of [undefined, ({ city }: { city: string }) => `Weather in ${city}?`]) {
@@ -130,7 +130,7 @@ describe('agent.asTool()', () => {
     expect(() => child().asTool(options as never)).toThrow(message);
   });
 
-  it('tells the child its parent, depth, tenant and the metadata of the run', async () => {
+  it('passes parent, depth, tenant and metadata of the run to the child', async () => {
     const seen: unknown[] = [];
     const look = defineMiddleware({
       name: 'look',
@@ -269,7 +269,7 @@ describe('events of a child', () => {
     ).toEqual(new Set(['c']));
   });
 
-  it('pass what guards of the parent take out of results', async () => {
+  it('pass the guards that the parent has for results', async () => {
     const { boss } = office({
       clerk: { middleware: [], model: byTurn(text('The key is sk-1.')) },
       boss: {
@@ -384,7 +384,7 @@ describe('a child and a crash', () => {
     expect(await make(store).resume()).toMatchObject({ status: 'done', pending: [] });
   });
 
-  it('a failure of the child is found as well', async () => {
+  it('a failure of the child is found too', async () => {
     const store = memoryStore();
     const dying = storeWith(store, {
       append: (id, seq, entries) => {
@@ -398,7 +398,7 @@ describe('a child and a crash', () => {
     expect(toolTexts(result.messages)).toEqual(['Sub-agent "clerk" failed (error): no network']);
   });
 
-  it('cannot be gone on with: the parent fails and stays open, until it is resumed with what was missing', async () => {
+  it('a child that cannot be resumed fails the parent, which stays open until it is resumed with what was missing', async () => {
     const { session, store, paid } = office();
     const first = await session.run('go');
     const answers = answersTo(first, { type: 'approve' });
@@ -505,7 +505,7 @@ describe('a child whose call is given up', () => {
     }
   });
 
-  it('is not in the way when a layer calls the tool again: that is a new try', async () => {
+  it('does not block a layer that calls the tool again: that is a new attempt', async () => {
     const clock = fakeClock();
     const model = scriptedModel([hang('Hm'), text('The second time it worked.')]);
     const clerk = new Agent({ name: 'clerk', model, clock });

@@ -121,7 +121,7 @@ function failingAt(store: Store, from: number, fails: readonly boolean[]): Store
   return storeWith(store, Object.fromEntries(methods));
 }
 
-it('fails as the store does, however often that fails and in whichever session', async () => {
+it("a run fails with the store's error, however often and in whichever session the store fails", async () => {
   const approve = () => ({ type: 'approve' }) as const;
   const pattern = fc.tuple(
     fc.integer({ min: 0, max: 60 }),

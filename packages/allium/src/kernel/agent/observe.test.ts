@@ -7,7 +7,7 @@ const agentWith = (more: object = {}) =>
   new Agent({ model: scriptedModel([text('hi')], { repeat: true }), ...more });
 
 describe('agent.observe()', () => {
-  it('tells an observer that came later of every run, until it is removed', async () => {
+  it('sends every run to an observer that was added later, until it is removed', async () => {
     const agent = agentWith();
     const seen: string[] = [];
     await agent.run('one');
@@ -24,7 +24,7 @@ describe('agent.observe()', () => {
     expect(seen).toHaveLength(count);
   });
 
-  it('leaves the others alone, and names those that fail by their order', async () => {
+  it('leaves the others alone, and numbers those that fail', async () => {
     const problems: string[] = [];
     const seen: AgentEvent[] = [];
     const agent = agentWith({
@@ -71,7 +71,7 @@ describe('agent.observe()', () => {
     expect(seen).not.toContain('agent_end');
   });
 
-  it('refuses what is no observer', () => {
+  it('refuses anything but an observer', () => {
     expect(() => agentWith().observe({} as never)).toThrow('Expected `observer` to be');
   });
 });

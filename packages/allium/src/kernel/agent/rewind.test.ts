@@ -47,7 +47,7 @@ describe('a point between calls and their results', () => {
     }
   });
 
-  it('names only what there is, where the calls are not answered yet', async () => {
+  it('names only the points that exist if the calls are not answered yet', async () => {
     const asks = defineMiddleware({ name: 'asks', beforeToolCall: () => ({ ask: { title: 'May I?' } }) });
     const { session } = sessionOf([pair()], { middleware: [asks] });
     await session.run('go');
@@ -151,7 +151,7 @@ describe('a run that is open', () => {
     expect(await new Agent({ store, model }).session('s').continue()).toMatchObject({ text: 'a' });
   });
 
-  it('and under way here refuses a rewind, and can be forked', async () => {
+  it('and under way in this process refuses a rewind, but can be forked', async () => {
     const { session } = sessionOf(['a', hang('half')]);
     await session.run('one');
     const stream = session.stream('two');
@@ -167,7 +167,7 @@ describe('a run that is open', () => {
   });
 });
 
-it('a run elsewhere that a rewind came in between of fails with SESSION_CONFLICT, and mixes nothing', async () => {
+it('a run in another process fails with SESSION_CONFLICT if a rewind comes in between, and mixes nothing', async () => {
   const { session, store } = sessionOf(['a', 'late']);
   const { messages } = await session.run('one');
   const slow = defineMiddleware({
@@ -185,7 +185,7 @@ it('a run elsewhere that a rewind came in between of fails with SESSION_CONFLICT
   expect((await session.messages()).map(textOf)).toEqual(['one']);
 });
 
-it('what waits stays with the session through a rewind, and with the original of a fork', async () => {
+it('waiting messages stay with the session through a rewind, and with the original of a fork', async () => {
   const { session } = sessionOf(['a', 'b']);
   const { messages } = await session.run('one');
   await session.followUp('later');
@@ -215,13 +215,13 @@ it('limits of the session count what was rewound, and call ids stay unique', asy
 });
 
 describe('compact()', () => {
-  it('says so where no middleware can', async () => {
+  it('says so if no middleware can compact', async () => {
     const { session } = sessionOf(['a']);
     await session.run('one');
     await expect(session.compact()).rejects.toMatchObject({ code: 'NO_COMPACTION' });
   });
 
-  it('asks those that can, in order, in a run of its own that may be stopped', async () => {
+  it('asks the middleware that can, in order, in a run of its own that may be stopped', async () => {
     const order: string[] = [];
     const named = (name: string) => ({ name, compact: () => void order.push(name) });
     const { session, store } = sessionOf(['a'], { middleware: [named('one'), named('two')] });
@@ -244,7 +244,7 @@ describe('compact()', () => {
     expect(await session.messages()).toHaveLength(2);
   });
 
-  it('leaves a run alone that is open', async () => {
+  it('leaves an open run alone', async () => {
     const asks = defineMiddleware({
       name: 'asks',
       beforeToolCall: () => ({ ask: { title: 'May I?' } }),
@@ -256,7 +256,7 @@ describe('compact()', () => {
     expect(await session.pending()).toHaveLength(2);
   });
 
-  it('is not taken for a turn that returns something', async () => {
+  it('refuses a compact hook that returns anything', async () => {
     const wrong = { name: 'wrong', compact: () => 'done' as never };
     const { session } = sessionOf(['a'], { middleware: [wrong] });
     await session.run('go');

@@ -16,7 +16,7 @@ import {
 import { collect, fakeClock, scriptedModel, text, toolCalls } from '../../testing/index.js';
 
 describe('the journal', () => {
-  it('appends what is new and nothing else: entries per turn are constant', async () => {
+  it('appends only what is new: the number of entries per turn is constant', async () => {
     const store = memoryStore();
     const script = [
       ...Array.from({ length: 60 }, (_, i) => toolCalls({ name: 'echo', args: { say: 'x' }, id: `c${i}` })),
@@ -120,7 +120,7 @@ describe('the journal', () => {
     ).rejects.toMatchObject({ code: 'SESSION_CORRUPT', message: expect.stringContaining('version 99') });
   });
 
-  it('says what is wrong with a damaged journal each time somebody looks', async () => {
+  it('says what is wrong with a damaged journal every time it is read', async () => {
     const store = memoryStore();
     await store.append('chat', 0, [
       { v: 1, at: 0, type: 'run_start', runId: 'r', plan: [] },
@@ -167,7 +167,7 @@ describe('resuming', () => {
     await expect(bare.resume({ answers, allowPlanChange: true })).resolves.toMatchObject({ status: 'done' });
   });
 
-  it('PLAN_MISMATCH says where a missing one belongs, and what one without a name is known by', async () => {
+  it('PLAN_MISMATCH says where a missing middleware belongs, and how an unnamed one is identified', async () => {
     const store = memoryStore();
     const agentOf = (...middleware: Middleware[]) =>
       new Agent({ model: script(), tools: [echo], middleware, store }).session('chat');
@@ -195,7 +195,7 @@ describe('resuming', () => {
     });
   });
 
-  it('a new message while suspended settles the pending calls first, visibly', async () => {
+  it('a new message while suspended first answers the pending calls, visibly', async () => {
     const model = scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } }), text('fine')]);
     const session = new Agent({ model, tools: [echo], middleware: [ask], store: memoryStore() }).session(
       'chat',

@@ -24,7 +24,7 @@ describe.each(STORES)('a session of another tenant, in a store that answers %s',
     ['run()', (session) => session.run('hi')],
   ];
 
-  it.each(ways)('tells nothing and takes nothing: %s', async (_way, enter) => {
+  it.each(ways)('reveals nothing and accepts nothing: %s', async (_way, enter) => {
     const store = newStore();
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'echo', args: { say: 'a' } })]),
@@ -47,7 +47,7 @@ describe.each(STORES)('a session of another tenant, in a store that answers %s',
 
   const whileRunning = ways.filter(([way]) => way !== 'run()' && way !== 'resume()');
   it.each(whileRunning)(
-    'neither while a run is under way, from its beginning on: %s',
+    'also reveals nothing while a run is under way, from its beginning on: %s',
     async (_way, enter) => {
       const store = newStore();
       const agent = new Agent({ model: scriptedModel([text('one'), hang('so far')]), store });
@@ -97,7 +97,7 @@ describe.each(STORES)('a session of another tenant, in a store that answers %s',
 describe.each(STORES)('a session that was deleted, in a store that answers %s', (_, newStore) => {
   const script = (...answers: string[]) => scriptedModel(answers.map((one) => text(one)));
 
-  it('is empty for whoever knew it, and can be begun anew', async () => {
+  it('is empty for everybody who had it open, and can be started again', async () => {
     const store = newStore();
     const model = script('old', 'new');
     const session = new Agent({ model, store }).session('chat');
@@ -112,7 +112,7 @@ describe.each(STORES)('a session that was deleted, in a store that answers %s', 
     ['shorter than', 1],
     ['as long as', 2],
     ['longer than', 3],
-  ])('and made again, %s it was, holds and sends nothing of before', async (_length, runs) => {
+  ])('and made again, %s it was, holds and sends nothing from before', async (_length, runs) => {
     const store = newStore();
     const model = script('old 1', 'old 2', 'last');
     const agent = new Agent({ model, store });

@@ -32,7 +32,7 @@ describe('sessions', () => {
     expect(model.requests[0]!.messages.length).toBe(3);
   });
 
-  it('is where it is said to be, whatever store the agent has', async () => {
+  it('is in the store given to agent.session(), whatever store the agent has', async () => {
     const store = memoryStore();
     const agent = new Agent({ model: scriptedModel([text('one')]), store: memoryStore() });
     await agent.session('chat', { store }).run('first');
@@ -274,7 +274,7 @@ describe('what other parts of a run see', () => {
     expect(second).toMatchObject({ status: 'stopped', stop: { reason: 'timeout' } });
   });
 
-  it('assistant messages that are seeded as input are no turns of the run', async () => {
+  it('assistant messages in the input do not count as turns of the run', async () => {
     const seeded = {
       id: 'x',
       role: 'assistant' as const,

@@ -159,7 +159,7 @@ describe.each([
 });
 
 describe('limits.argsDepth and limits.argsChars', () => {
-  it('say how much a call may bring', async () => {
+  it("limit the depth and length of a call's arguments", async () => {
     const answerOf = async (limits: object, args: string) => {
       const model = scriptedModel([call(args), text('done')]);
       const { messages } = await new Agent({ model, tools: [look], limits }).run('go');
@@ -205,7 +205,7 @@ describe('what reads values', () => {
 });
 
 describe('a journal written before there were limits', () => {
-  it('can be gone on with, whatever its messages hold', async () => {
+  it('can be continued, whatever its messages hold', async () => {
     const store = memoryStore();
     const args = deep(100_000);
     const value = JSON.parse(deep(100_000));

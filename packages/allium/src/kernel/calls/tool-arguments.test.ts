@@ -71,7 +71,7 @@ describe('a question', () => {
     });
   });
 
-  it('of a tool in the middle of its work shows them, too, and so does one of a sub-agent', async () => {
+  it('asked by a tool in the middle of its work shows them too, and so does one of a sub-agent', async () => {
     const child = new Agent({
       model: scriptedModel([toolCalls({ name: 'pay', args: { amount: 5 }, id: 'c0' })]),
       tools: [
@@ -91,7 +91,7 @@ describe('a question', () => {
     expect(pending).toMatchObject([{ arguments: '{"amount":5}', effectiveArguments: '{"amount":500}' }]);
   });
 
-  it('shows of them what guards of arguments leave', async () => {
+  it('shows only what the guards of arguments leave of them', async () => {
     const guard: Middleware = {
       name: 'redacts',
       guard: {
@@ -123,7 +123,7 @@ describe('an approval', () => {
     expect(it.ran).toEqual([{ amount: 500 }]);
   });
 
-  it('does not count for what another transform makes of the arguments: the question is asked again', async () => {
+  it('does not count if another transform changes the arguments: the question is asked again', async () => {
     const it = world({ amount: 5 });
     const { pending } = await it.start(times(100));
     const again = await it.resume(times(1000), { [pending[0]!.id]: approve });
@@ -138,7 +138,7 @@ describe('an approval', () => {
     expect(it.ran).toEqual([{ amount: 5000 }]);
   });
 
-  it('is asked for anew, in the place of the old question, when nobody had answered yet', async () => {
+  it('is asked for again, in place of the old question, if nobody had answered yet', async () => {
     const it = world({ amount: 5 });
     const { pending } = await it.start(times(100));
     const again = await it.resume(times(1000));
@@ -179,7 +179,7 @@ describe('an edit of a person', () => {
     expect(it.ran).toEqual([{ amount: 50 }]);
   });
 
-  it('that was posted before is used, too, and one that does not fit is told to the model', async () => {
+  it('that was posted before is used too, and the model reads why one does not fit', async () => {
     const it = world({ amount: 500 });
     const { pending } = await it.start(plain);
     await it.session(plain).answer(pending[0]!.id, { type: 'edit', args: { amount: 400 } });
@@ -190,7 +190,7 @@ describe('an edit of a person', () => {
     expect(it.ran).toEqual([]);
   });
 
-  it('is shown again where a transform has changed that the arguments still fit', async () => {
+  it('is shown again if the schema now makes something else of it', async () => {
     const it = world({ amount: 5 });
     const { pending } = await it.start(times(100));
     const again = await it.resume(times(1000), { [pending[0]!.id]: edit });
@@ -202,7 +202,7 @@ describe('an edit of a person', () => {
     expect(it.ran).toEqual([{ amount: 50_000 }]);
   });
 
-  it('is used where the original arguments mean something else by now, and the edit runs as it was written', async () => {
+  it('is used as it was written, even if the original arguments mean something else by now', async () => {
     const it = world({ amount: 5 });
     const { pending } = await it.start(times(100));
     const done = await it.resume(plain, { [pending[0]!.id]: edit });
@@ -210,7 +210,7 @@ describe('an edit of a person', () => {
     expect(it.ran).toEqual([{ amount: 50 }]);
   });
 
-  it('is not used twice: what hooks make of it is asked about', async () => {
+  it('is not used twice: if a hook changes it, somebody is asked again', async () => {
     const rewrites: Middleware = {
       name: 'rewrites',
       beforeToolCall: (ctx) => (ctx.args.amount === 50 ? { args: { amount: 51 } } : undefined),

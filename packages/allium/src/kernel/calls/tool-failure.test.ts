@@ -41,7 +41,7 @@ async function failing(thrown: unknown, middleware: Middleware[] = [], more: Par
 }
 
 describe('a tool that throws', () => {
-  it('is told to observers and readers with its error, to the model by its message, and noted', async () => {
+  it('shows observers and readers its error, shows the model its message, and is noted', async () => {
     const error = new TypeError('No disk.', { cause: new Error('Full.') });
     const { result, observed, seen, journal } = await failing(error);
     expect(observed?.error).toBe(error);
@@ -52,7 +52,7 @@ describe('a tool that throws', () => {
     expect(JSON.stringify(result.messages)).not.toContain('Full.');
   });
 
-  it('is told also where a middleware words its result', async () => {
+  it('is shown also if a middleware writes its result', async () => {
     const error = new Error('No disk.');
     const words: Middleware = {
       name: 'words',
@@ -70,13 +70,13 @@ describe('a tool that throws', () => {
     expect(result.changes.filter(({ by }) => by === 'kernel')).toEqual([]);
   });
 
-  it('may throw what is no error', async () => {
+  it('may throw anything, not only errors', async () => {
     const { observed, result } = await failing('No disk.');
     expect(observed?.error).toBe('No disk.');
     expect(result.changes).toContainEqual({ turn: 1, by: 'kernel', what: '"breaks" failed: No disk.' });
   });
 
-  it('is told without its error where a guard would take something out of it, its stack and causes included', async () => {
+  it('is shown without its error if a guard objects to it, its stack or its causes', async () => {
     const guard: Middleware = {
       name: 'secrets',
       guard: {
@@ -99,7 +99,7 @@ describe('a tool that throws', () => {
     expect((await failing(new Error('fine'), [guard])).observed?.error).toBeInstanceOf(Error);
   });
 
-  it('tells of a middleware that failed around it too', async () => {
+  it('also shows a middleware that failed around it', async () => {
     const error = new Error('Mine.');
     const broken: Middleware = {
       name: 'broken',

@@ -7,7 +7,7 @@ import { CALL_SEAMS, layerAt, trial } from '../../../../../test/seams.js';
 const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
 
 describe('ctx.isInside', () => {
-  it('is true of calls made inside next() of a layer, and of no others', async () => {
+  it('is true only for calls made inside next() of that layer', async () => {
     const seen: Record<string, boolean> = {};
     let around: ModelContext | undefined;
     const ask = scriptedModel(['ok'], { repeat: true });
@@ -46,7 +46,7 @@ describe('ctx.isInside', () => {
     expect(seen).toEqual({ outer: false, 'Beside?': false, 'May it?': true, inner: true });
   });
 
-  it('is true of a sub-agent inside the tool that asked it', async () => {
+  it('is true in a sub-agent inside the tool that called it', async () => {
     const inside: boolean[] = [];
     let around: ToolContext | undefined;
     const watch: Middleware = {
@@ -66,7 +66,7 @@ describe('ctx.isInside', () => {
 });
 
 describe('ctx.caller', () => {
-  it('is who asked for a call, for every layer of it, and nobody for a call of the run itself', async () => {
+  it('names who made a call, for every layer around it, and is undefined for calls of the run itself', async () => {
     const seen: unknown[] = [];
     const note: Middleware = {
       name: 'note',
@@ -153,7 +153,7 @@ describe('ctx.generate', () => {
     expect(seen).toEqual(['outer scripted', 'inner helper', 'inner scripted']);
   });
 
-  it('knows its place in an after hook, also where another hook ran innermost meanwhile', async () => {
+  it('knows its place in an after hook, even if another hook ran further in meanwhile', async () => {
     const seen: string[] = [];
     const looking = (name: string): Middleware => ({
       name,
@@ -173,7 +173,7 @@ describe('ctx.generate', () => {
   });
 
   it.each(['at once', 'later'])(
-    'convertToLlm may call it %s: its call is not converted in turn',
+    'may be called by convertToLlm %s: that call is not converted again',
     async (when) => {
       const seen: string[] = [];
       const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
@@ -201,7 +201,7 @@ describe('ctx.generate', () => {
     },
   );
 
-  it('a guard that is asked about a call of convertToLlm does not convert either', async () => {
+  it('a guard that judges a call of convertToLlm does not convert either', async () => {
     const converted: string[] = [];
     const describing = scriptedModel(['a cat'], { id: 'describing', repeat: true });
     const judging = scriptedModel(['fine'], { id: 'judging', repeat: true });
@@ -305,7 +305,7 @@ describe('ctx.generate', () => {
     expect(result.messages.filter(({ role }) => role === 'tool').map(textOf)).toEqual(['worked']);
   });
 
-  it("gives the error back where an inner onError says 'restart': there is no turn to start again", async () => {
+  it("rejects with the error if an inner onError says 'restart': there is no turn to start again", async () => {
     const inside = new Error('down');
     const seen: unknown[] = [];
     const calling: Middleware = {
@@ -342,7 +342,7 @@ describe('ctx.generate', () => {
 });
 
 describe('ctx.usage', () => {
-  it('is settled before afterModel: it includes the call just made', async () => {
+  it('includes the call just made, already in afterModel', async () => {
     const seen: number[] = [];
     const looking: Middleware = {
       name: 'looking',
@@ -369,7 +369,7 @@ describe('ctx.usage', () => {
 });
 
 describe.each(CALL_SEAMS)('ctx.metadata at the %s seam', (seam) => {
-  it('is scratch of this call: empty at the start of the next one', async () => {
+  it('belongs to one call: it is empty at the start of the next one', async () => {
     const seen: unknown[] = [];
     const marking: Middleware = {
       name: 'marking',
@@ -412,7 +412,7 @@ describe.each(CALL_SEAMS)('ctx.metadata at the %s seam', (seam) => {
     }
   });
 
-  it('stays the same object, so a layer may keep a reference over next()', async () => {
+  it('stays the same object, so a layer may keep a reference across next()', async () => {
     const seen: unknown[] = [];
     const keeping = layerAt(seam, 'keeping', {
       async wrap(ctx, next) {

@@ -100,7 +100,7 @@ describe('result.changes after a layer rewrote the request', () => {
     expect(changes).toEqual([...turn(1), ...turn(2)]);
   });
 
-  it('says it once for a call that is tried again', async () => {
+  it('names a rewrite once for a call that is tried again', async () => {
     const again = defineMiddleware({ name: 'again', onError: (ctx) => (ctx.attempt < 3 ? 'retry' : 'fail') });
     const changes = await changesOf(
       [assign('prompt', { systemPrompt: 'a' }), again],

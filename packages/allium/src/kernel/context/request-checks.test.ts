@@ -161,7 +161,7 @@ describe('a wrong value that a middleware assigns to a request', () => {
     expect(attribution(error.cause)).toMatchObject({ middleware: 'odd', hook: 'onError' });
   });
 
-  it('is blamed on who assigned it last, and not on who assigned something else', async () => {
+  it('is blamed on the middleware that assigned it last, not on one that assigned something else', async () => {
     const assign = (name: string, fields: object): Middleware =>
       defineMiddleware({ name, beforeModel: (ctx) => void Object.assign(ctx, fields) });
     const error = await failureOf([
@@ -174,7 +174,7 @@ describe('a wrong value that a middleware assigns to a request', () => {
     expect(attribution(error.cause)).toMatchObject({ middleware: 'odd', hook: 'beforeModel' });
   });
 
-  it('in a transform that fails open is taken back', async () => {
+  it('in a transform that fails open is undone', async () => {
     const model = scriptedModel([text('hi')]);
     const odd = defineMiddleware({
       name: 'odd',

@@ -38,7 +38,7 @@ describe('ctx.transform', () => {
     expect(answer).toBe('ok21');
   });
 
-  it('gives each layer the response as it comes in to it', async () => {
+  it('gives each layer the response as it reaches that layer', async () => {
     const seen: string[] = [];
     const looking = (name: string, mark: string): Middleware => ({
       ...marking(name, mark),
@@ -61,7 +61,7 @@ describe('ctx.transform', () => {
     expect(result.messages[1]?.metadata).toEqual({ wrapped: true });
   });
 
-  it('is made anew for each attempt', async () => {
+  it('is created again for each attempt', async () => {
     let made = 0;
     const counting: Middleware = {
       name: 'counting',
@@ -237,7 +237,7 @@ describe('ctx.transform', () => {
   });
 });
 
-it('tells every context where it is', async () => {
+it('every context says where it is: seam, turn and call', async () => {
   const seen: unknown[] = [];
   const look = (ctx: any) =>
     void seen.push([

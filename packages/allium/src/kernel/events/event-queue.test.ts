@@ -58,7 +58,7 @@ async function within<T>(ticks: number, promise: Promise<T>): Promise<T | 'waits
 }
 
 describe('the queue', () => {
-  it('hands over deltas one by one at first, then several at once, as soon as no promise can go on', async () => {
+  it('delivers deltas one by one at first, then in batches once all promises are waiting', async () => {
     const queue = new EventQueue();
     await burst(queue);
     const step = queue.next();
@@ -68,7 +68,7 @@ describe('the queue', () => {
     expect(await within(1, step)).toEqual({ done: false, value: delta(64) });
   });
 
-  it('hands over a batch while promises keep going on', async () => {
+  it('delivers a batch even while promises keep resolving', async () => {
     const queue = new EventQueue();
     await burst(queue);
     const step = queue.next();
@@ -79,7 +79,7 @@ describe('the queue', () => {
     for (let i = 65; i < 128; i++) expect((await queue.next()).value).toEqual(delta(i));
   });
 
-  it('does not keep deltas back when anything else is told, or the end comes', async () => {
+  it('releases held deltas when any other event or the end comes', async () => {
     const queue = new EventQueue();
     await burst(queue);
     const first = queue.next();
@@ -95,7 +95,7 @@ describe('the queue', () => {
     expect(await queue.next()).toEqual({ done: true, value: undefined });
   });
 
-  it('gives a delta that is kept back to whoever asked first', async () => {
+  it('gives a held delta to the reader who asked first', async () => {
     const queue = new EventQueue();
     await burst(queue);
     const first = queue.next();
@@ -106,7 +106,7 @@ describe('the queue', () => {
     expect((await second).value).toEqual(delta(65));
   });
 
-  it('shows all of a long answer that never waits, and of one that is cut off, what is in the message', async () => {
+  it('shows all of a long answer that never waits, and of a cut-off answer what its message holds', async () => {
     const model = scriptedModel([chunks(...Array.from({ length: 1000 }, (_, i) => `${i} `))]);
     const { events: whole } = await collect(new Agent({ model }).stream('go'));
     const shown = (events: readonly AgentEvent[]): string =>
@@ -129,7 +129,7 @@ describe('the queue', () => {
     expect((error as RunError).result.text).toBe(shown(seen));
   });
 
-  it('hands each event to one of several that wait, in order', async () => {
+  it('gives each event to one of several waiting readers, in order', async () => {
     const queue = new EventQueue();
     const steps = [queue.next(), queue.next(), queue.next()];
     for (const name of ['a', 'b', 'c', 'd']) queue.push(event(name));
@@ -138,7 +138,7 @@ describe('the queue', () => {
     ).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('ends for everybody who waits; the error goes to the first', async () => {
+  it('ends for all waiting readers; the first one gets the error', async () => {
     const queue = new EventQueue();
     const steps = [queue.next(), queue.next()];
     queue.end({ error: new Error('boom') });
@@ -147,7 +147,7 @@ describe('the queue', () => {
     await expect(queue.next()).resolves.toEqual({ done: true, value: undefined });
   });
 
-  it('gives what is left before the end and the error', async () => {
+  it('delivers the remaining events before the end or the error', async () => {
     const queue = new EventQueue();
     queue.push(event('a'));
     queue.end({ error: undefined });
@@ -156,7 +156,7 @@ describe('the queue', () => {
     await expect(queue.next()).resolves.toMatchObject({ done: true });
   });
 
-  it('says when there is room again, not at every event', async () => {
+  it('signals once when there is room again, not at every event', async () => {
     const queue = new EventQueue();
     for (let i = 0; i < 255; i++) queue.push(event('x'));
     expect(queue.pressure()).toBeUndefined();
@@ -190,13 +190,13 @@ describe('agent.stream()', () => {
     expect(result).toMatchObject({ status: 'done', text: 'hi' });
   });
 
-  it('awaiting `result` drains: nobody has to read', async () => {
+  it('awaiting `result` lets the run finish without a reader', async () => {
     const parts: ModelPart[] = Array.from({ length: 5000 }, () => ({ type: 'text', text: 'x' }));
     const agent = agentOf({ parts: [...parts, { type: 'finish', reason: 'stop' }] });
     await expect(agent.stream('x').result).resolves.toMatchObject({ text: 'x'.repeat(5000) });
   });
 
-  it('awaiting `result` drains also when the run already waits for a reader', async () => {
+  it('awaiting `result` lets a run finish that already waits for a reader', async () => {
     const model = endless();
     const controller = new AbortController();
     const stream = new Agent({ model }).stream('x', { signal: controller.signal });
@@ -217,7 +217,7 @@ describe('agent.stream()', () => {
     );
 
   it.each(['just then', 'before'])(
-    'awaiting `result` drains also in the loop, when it was asked for %s; no event is lost',
+    'awaiting `result` inside the loop works too, when it was asked for %s; no event is lost',
     async (when) => {
       const stream = long().stream('x');
       const early = when === 'before' ? stream.result : undefined;
@@ -232,7 +232,7 @@ describe('agent.stream()', () => {
   );
 
   it.each([0, 1, 200])(
-    'awaiting `result` drains also after %i events were read; the rest can be read',
+    'awaiting `result` lets the run finish after %i events were read; the rest can still be read',
     async (n) => {
       const stream = long().stream('x');
       const iterator = stream[Symbol.asyncIterator]();
@@ -245,7 +245,7 @@ describe('agent.stream()', () => {
     },
   );
 
-  it('a reader that is as fast as the model is told everything, with `result` asked for', async () => {
+  it('a reader as fast as the model gets every event, even with `result` awaited', async () => {
     const stream = long().stream('x');
     const [{ types }, { text: said }] = await Promise.all([collect(stream), stream.result]);
     expect(types.filter((type) => type === 'message_update')).toHaveLength(1000);
@@ -281,7 +281,7 @@ describe('agent.stream()', () => {
     expect((await result).text).toBe(all.join(''));
   });
 
-  it('iterating late gives all events from the first', async () => {
+  it('iterating late still starts at the first event', async () => {
     const stream = agentOf('hi').stream('x');
     await settle();
     const { types } = await collect(stream);

@@ -118,7 +118,7 @@ describe('a refused response', () => {
     expect(result).toMatchObject({ stop: { reason: 'guardrail' }, text: '' });
   });
 
-  it('that was preset is told of and discarded too', async () => {
+  it('that was preset is shown and discarded too', async () => {
     const preset = defineMiddleware({ name: 'preset', wrapModel: () => answer('SECRET') });
     const { story: told } = await stream([], preset, guard({ find: find(/SECRET/g), action: 'block' }));
     expect(told).toEqual(['start', 'reset', 'discarded']);
@@ -239,7 +239,7 @@ describe('how a run ends does not depend on who watches', () => {
   });
 });
 
-describe('when what was shown is abandoned', () => {
+describe('when shown text is abandoned', () => {
   it('a retry resets and goes on under the same id', async () => {
     const { story: told, result } = await stream(
       [failWith(new Error('cut'), 'he', 'l'), chunks('hi', '!')],
@@ -310,7 +310,7 @@ describe('when what was shown is abandoned', () => {
     ]);
   });
 
-  it('nothing was shown: there is nothing to reset', async () => {
+  it('does not reset if nothing was shown', async () => {
     expect((await stream([failWith(new Error('cut')), 'whole'], again)).story).toEqual([
       'start',
       'whole',
@@ -479,7 +479,7 @@ describe('aborted mid-stream', () => {
   });
 
   it.each([true, false])(
-    'an attempt that has failed leaves nothing, with a transform neither (watched: %s)',
+    'a failed attempt leaves nothing, even with a transform (watched: %s)',
     async (watched) => {
       const controller = new AbortController();
       const waits = defineMiddleware({
@@ -521,7 +521,7 @@ describe('aborted mid-stream', () => {
   });
 
   it.each([true, false])(
-    'between two attempts: what a failed one showed is void already, so nothing stays (watched: %s)',
+    'between two attempts nothing stays: what the failed one showed is already void (watched: %s)',
     async (watched) => {
       const controller = new AbortController();
       const wait = defineMiddleware({

@@ -71,69 +71,66 @@ describe('observers', () => {
     ['an observer', true, false],
     ['a consumer', false, true],
     ['both', true, true],
-  ])(
-    'change nothing: what was told stays with who told it (watched by %s)',
-    async (_, observed, streamed) => {
-      const counts: Record<string, unknown> = { n: 0, list: [] };
-      counts.self = counts;
-      const counting = defineMiddleware({
-        name: 'counting',
-        afterModel(ctx) {
-          counts.n = (counts.n as number) + 1;
-          (counts.list as unknown[]).push(counts.n);
-          ctx.emit('count', counts);
-        },
-      });
-      const works = tool({
-        name: 'works',
-        description: 'Works.',
-        input: z.object({}),
-        execute(_args, ctx) {
-          const progress = { done: 0 };
-          const parts = [{ type: 'text' as const, text: 'begun' }];
-          for (let i = 0; i < 2; i++) {
-            progress.done++;
-            parts.push({ type: 'text', text: `${i}` });
-            ctx.update(parts, progress);
-          }
-          return `${progress.done} of ${parts.length}`;
-        },
-      });
-      const seen: AgentEvent[] = [];
-      const agent = new Agent({
-        model: scriptedModel([toolCalls({ name: 'works' }), 'done']),
-        tools: [works],
-        middleware: [counting],
-        observers: observed ? [(one) => void seen.push(one)] : [],
-      });
-      const stream = streamed ? await collect(agent.stream('hi')) : undefined;
-      const result = stream ? stream.result! : await agent.run('hi');
-      await agent.observersIdle();
-      expect(result.messages.map(textOf)).toEqual(['hi', '', '2 of 3', 'done']);
-      for (const events of [observed ? seen : [], stream?.events ?? []]) {
-        if (events.length === 0) continue;
-        const told = events.flatMap((one) => (one.type === 'custom' ? [one.data as typeof counts] : []));
-        expect(told.map(({ n, list }) => [n, list])).toEqual([
-          [1, [1]],
-          [2, [1, 2]],
-        ]);
-        expect(told.every((one) => one !== counts && one.self === one)).toBe(true);
-        const updates = events.flatMap((one) => (one.type === 'tool_execution_update' ? one : []));
-        expect(updates.map(({ update, details }) => [update.length, details])).toEqual([
-          [2, { done: 1 }],
-          [3, { done: 2 }],
-        ]);
-      }
-    },
-  );
+  ])('cannot change the data of whoever emitted it (watched by %s)', async (_, observed, streamed) => {
+    const counts: Record<string, unknown> = { n: 0, list: [] };
+    counts.self = counts;
+    const counting = defineMiddleware({
+      name: 'counting',
+      afterModel(ctx) {
+        counts.n = (counts.n as number) + 1;
+        (counts.list as unknown[]).push(counts.n);
+        ctx.emit('count', counts);
+      },
+    });
+    const works = tool({
+      name: 'works',
+      description: 'Works.',
+      input: z.object({}),
+      execute(_args, ctx) {
+        const progress = { done: 0 };
+        const parts = [{ type: 'text' as const, text: 'begun' }];
+        for (let i = 0; i < 2; i++) {
+          progress.done++;
+          parts.push({ type: 'text', text: `${i}` });
+          ctx.update(parts, progress);
+        }
+        return `${progress.done} of ${parts.length}`;
+      },
+    });
+    const seen: AgentEvent[] = [];
+    const agent = new Agent({
+      model: scriptedModel([toolCalls({ name: 'works' }), 'done']),
+      tools: [works],
+      middleware: [counting],
+      observers: observed ? [(one) => void seen.push(one)] : [],
+    });
+    const stream = streamed ? await collect(agent.stream('hi')) : undefined;
+    const result = stream ? stream.result! : await agent.run('hi');
+    await agent.observersIdle();
+    expect(result.messages.map(textOf)).toEqual(['hi', '', '2 of 3', 'done']);
+    for (const events of [observed ? seen : [], stream?.events ?? []]) {
+      if (events.length === 0) continue;
+      const told = events.flatMap((one) => (one.type === 'custom' ? [one.data as typeof counts] : []));
+      expect(told.map(({ n, list }) => [n, list])).toEqual([
+        [1, [1]],
+        [2, [1, 2]],
+      ]);
+      expect(told.every((one) => one !== counts && one.self === one)).toBe(true);
+      const updates = events.flatMap((one) => (one.type === 'tool_execution_update' ? one : []));
+      expect(updates.map(({ update, details }) => [update.length, details])).toEqual([
+        [2, { done: 1 }],
+        [3, { done: 2 }],
+      ]);
+    }
+  });
 
-  it.each([[''], [5], [{ type: 'told' }]])('are told no custom event that is named %o', async (name) => {
+  it.each([[''], [5], [{ type: 'told' }]])('never get a custom event named %o', async (name) => {
     const telling = defineMiddleware({ name: 'telling', beforeModel: (ctx) => ctx.emit(name as never) });
     const agent = new Agent({ model: scriptedModel(['done']), middleware: [telling] });
     await expect(agent.run('hi')).rejects.toThrow('Expected `name` to be text in ctx.emit(name, data)');
   });
 
-  it('are told instances of classes as they are', async () => {
+  it('get class instances unchanged', async () => {
     const error = new Error('boom');
     const bytes = new Uint8Array([1, 2]);
     const telling = defineMiddleware({
@@ -234,7 +231,7 @@ describe('observers', () => {
         if (one.type === 'message_update') count();
       },
     ],
-  ])('that %s lose nothing of a model that never waits', async (_, observerOf) => {
+  ])('that %s miss no event of a model that never waits', async (_, observerOf) => {
     const said = Array.from({ length: 5000 }, (_, i) => ({ type: 'text' as const, text: `${i} ` }));
     const stream = () => [...said, { type: 'finish', reason: 'stop' } as const];
     const problems: ObserverProblem[] = [];

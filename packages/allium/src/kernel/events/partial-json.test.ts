@@ -46,7 +46,7 @@ describe('PartialJson', () => {
     expect(values('{"a" 5,', '}')).toEqual([]);
   });
 
-  it('comes to the whole value for any cuts, and each value on the way is a beginning of it', () => {
+  it('reaches the whole value however the text is cut, and every value on the way is a beginning of it', () => {
     void fc.assert(
       fc.property(fc.json(), fc.array(fc.nat(), { maxLength: 20 }), (text, at) => {
         const cuts = [...new Set(at.map((one) => one % (text.length + 1)))].sort((a, b) => a - b);

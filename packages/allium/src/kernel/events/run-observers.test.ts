@@ -25,7 +25,7 @@ function noting(): { readonly store: Store; readonly appends: string[][] } {
 }
 
 describe('observers of one run', () => {
-  it('are told of that run alone, beside those of the agent', async () => {
+  it("get the events of that run only, in addition to the agent's observers", async () => {
     const all: string[] = [];
     const one: string[] = [];
     const agent = new Agent({
@@ -39,7 +39,7 @@ describe('observers of one run', () => {
     expect(new Set(all)).toEqual(new Set([first.runId, second.runId]));
   });
 
-  it('are told of a resumed run, and an observer that comes later is told, too', async () => {
+  it('get the events of a resumed run, and so does an observer that is added later', async () => {
     const own: string[] = [];
     const later: string[] = [];
     const agent: Agent = new Agent({
@@ -63,7 +63,7 @@ describe('observers of one run', () => {
     expect(later.at(-1)).toBe('agent_end');
   });
 
-  it('refuses what is no observer', async () => {
+  it('refuses anything but an observer', async () => {
     const agent = new Agent({ model: script() });
     await expect(agent.run('Hi.', { observers: ['me'] as never })).rejects.toMatchObject({
       code: 'INVALID_OPTION',

@@ -34,7 +34,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     guards.map((guard, i) => ({ name: `g${i}`, guard }));
   const send = (ran: unknown[]) => make('send', (args) => ran.push(args) && 'sent');
 
-  it('is in no event, message or journal entry where what it found refuses the call', async () => {
+  it('is in no event, message or journal entry if the guard refuses the call', async () => {
     for (const mode of MODES) {
       const store = memoryStore();
       const seen: AgentEvent[] = [];
@@ -132,7 +132,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
     ['a question', [asks, cleans]],
-  ])('holds where a sink was shown what is left of arguments that a layer wrote: %s', async (_, guards) => {
+  ])('holds if a sink was shown the cleaned arguments that a layer wrote: %s', async (_, guards) => {
     const ran: unknown[] = [];
     const shown: unknown[] = [];
     const writes: Middleware = {
@@ -153,7 +153,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
     ['a question', [asks, cleans]],
-  ])('holds where what is left of it is put into another response: %s', async (_, guards) => {
+  ])('holds if the cleaned call is put into another response: %s', async (_, guards) => {
     const rebuilt = (response: ModelResponse): ModelResponse => ({
       ...response,
       content: [{ type: 'text', text: 'So be it.' }, ...response.content.map((part) => ({ ...part }))],
@@ -213,7 +213,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     ['a refusal', [denies, cleans]],
     ['a refusal by what was found', [blocks]],
     ['a question', [asks, cleans]],
-  ])('holds where a hook makes another call of it: %s', async (_, guards) => {
+  ])('holds if a hook turns it into another call: %s', async (_, guards) => {
     for (const [crash, more] of [
       [false, {}],
       [false, { copy: true }],
@@ -266,7 +266,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
         },
       ],
     ],
-  ])('holds for what is made of the rest of arguments: %s', async (_, layers) => {
+  ])('holds for whatever is made from the cleaned arguments: %s', async (_, layers) => {
     for (const guards of [[denies, cleans], [blocks], [asks, cleans]]) {
       const ran: unknown[] = [];
       const result = await new Agent({
@@ -279,7 +279,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     }
   });
 
-  it('holds where a hook that resolves calls assigned arguments, which are not its to assign', async () => {
+  it('holds if resolveToolCall assigns arguments, which it may not', async () => {
     const ran: unknown[] = [];
     const meddles: Middleware = {
       name: 'meddles',
@@ -300,7 +300,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     ['a refusal', [denies, cleans], 'No secrets.'],
     ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
     ['a question', [asks, cleans], undefined],
-  ])('holds for what they left of it: %s', (_, guards, said) => {
+  ])('holds for the cleaned call: %s', (_, guards, said) => {
     const copied = ({ content, ...rest }: ModelResponse, args?: string): ModelResponse => ({
       ...rest,
       content: content.map((part) =>
@@ -349,7 +349,7 @@ describe('what guards said of a call whose arguments they cleaned', () => {
     ['a refusal', [denies, cleans], 'No secrets.'],
     ['a refusal by what was found', [blocks], 'Refused by guard "g0".'],
     ['a question', [asks, cleans], undefined],
-  ])('holds where a hook says which tool is meant: %s', async (_, guards, said) => {
+  ])('holds if a hook says which tool is meant: %s', async (_, guards, said) => {
     const store = memoryStore();
     const ran: unknown[] = [];
     const renames: Middleware = {
@@ -403,7 +403,7 @@ describe('arguments that middleware writes', () => {
     expect(toolTexts(result)[0]).toContain('Unrecognized key: "[redacted]"');
   });
 
-  it('are judged as text where a hook brings some that are no JSON', async () => {
+  it('are judged as text if they are not JSON', async () => {
     const result = await left(strict as Tool, {
       name: 'writes',
       resolveToolCall: (toolCall) => ({ toolCall: { ...toolCall, arguments: 'SECRET' } }),
@@ -438,7 +438,7 @@ describe('arguments that middleware writes', () => {
         },
       ],
     ],
-  ])('are judged before somebody is asked about them: %s', async (_, asking) => {
+  ])('are judged before a person is asked about them: %s', async (_, asking) => {
     const ran: unknown[] = [];
     const act = make('act', (given) => ran.push(given) && 'done');
     const { pending } = await left(act, ...asking);

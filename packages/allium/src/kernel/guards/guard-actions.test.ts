@@ -120,7 +120,7 @@ describe('actions', () => {
   });
 
   it.each(['window', 'full'] as const)(
-    'redact puts the replacement of the span, of the guard, or [redacted] (%s)',
+    'redact inserts the replacement of the span, of the guard, or [redacted] (%s)',
     async (kind) => {
       const hold = kind === 'full' ? ('full' as const) : window(8);
       const own = guarding('own', {
@@ -181,7 +181,7 @@ describe('actions', () => {
     expect(calls).toEqual([]);
   });
 
-  it('block withholds a result, details and all; stop ends the run as well', async () => {
+  it('block withholds a result with its details; stop also ends the run', async () => {
     const detailed = tool({
       name: 'detailed',
       description: 'D.',
@@ -218,7 +218,7 @@ describe('actions', () => {
     }
   });
 
-  it('a judge under warn refuses nothing either', async () => {
+  it('a judge with action warn refuses nothing either', async () => {
     const { agent } = agentOf(
       ['hi'],
       guarding('dry-run', {
@@ -232,7 +232,7 @@ describe('actions', () => {
     expect(events.filter((one) => one.type === 'custom')).toHaveLength(1);
   });
 
-  it('result.changes tells who acted', async () => {
+  it('result.changes names the guard that acted', async () => {
     const { changes } = await agentOf(['SECRET'], redacting(['output'])).agent.run('hi');
     expect(changes).toMatchObject([{ turn: 1, by: 'redact', what: 'redacted output' }]);
   });

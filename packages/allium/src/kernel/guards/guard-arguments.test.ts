@@ -54,14 +54,14 @@ describe('tool-args', () => {
     ]);
   });
 
-  it('that nothing was found in stay exactly as the model wrote them', async () => {
+  it('in which nothing was found stay exactly as the model wrote them', async () => {
     const written = '{ "q" : "caf\\u00e9",\n "n": 1.0 }';
     const { agent } = agentOf([toolCalls({ name: 'act', args: written }), 'end'], redacting(['tool-args']));
     const { messages } = await agent.run('hi');
     expect(messages[1]!.content[0]).toMatchObject({ arguments: written });
   });
 
-  it('hide nothing behind a key that repeats', async () => {
+  it('are searched even behind a repeated key', async () => {
     const { agent } = agentOf(
       [toolCalls({ name: 'act', args: '{"q":"SECRET","q":"ok"}' }), 'end'],
       redacting(['tool-args']),
@@ -80,7 +80,7 @@ describe('tool-args', () => {
     expect(calls).toEqual([]);
   });
 
-  it('that are not JSON may be rewritten into some that are', async () => {
+  it('that are not JSON may be rewritten into JSON', async () => {
     const { agent } = agentOf(
       [toolCalls({ name: 'act', args: 'q=1' }), 'end'],
       judging(['tool-args'], ({ args }) =>
@@ -115,7 +115,7 @@ describe('tool-args', () => {
   });
 });
 
-describe('what a guard removed is not told beside the text either', () => {
+describe('what a guard removed does not come through beside the text either', () => {
   const quoting = (part: object, metadata: object): Model => ({
     provider: 'p',
     id: 'm',
@@ -159,7 +159,7 @@ describe('what a guard removed is not told beside the text either', () => {
     expect(message.metadata).toEqual({ cacheHit: true, openai: { id: 'a', note: '[redacted]' } });
   });
 
-  it('metadata stays as it is when nothing is in it', async () => {
+  it('metadata stays as it is if nothing is found in it', async () => {
     const plain = { id: 'm1', logprobs: [{ token: 'h' }, { token: 'm' }] };
     const { message } = await answer(
       quoting({ type: 'text', text: 'hm', metadata: { a: 1 } }, plain),
@@ -268,7 +268,7 @@ describe('numbers in arguments that JavaScript cannot hold', () => {
     expect(JSON.stringify(await store.read('s', 0))).not.toContain(card);
   });
 
-  it('stay as they are if nobody objects', async () => {
+  it('stay as written if no guard objects', async () => {
     const args = `{"id": ${card}, "n": 1.0}`;
     const { agent } = agentOf([toolCalls({ name: 'act', args }), 'end'], redacting(['tool-args']));
     const { messages } = await agent.run('hi');

@@ -211,7 +211,7 @@ describe('a match that is split over blocks', () => {
     ]);
   });
 
-  it('is only told of by a guard that warns: the blocks stay as they are', async () => {
+  it('is only reported by a guard that warns: the blocks stay as they are', async () => {
     const parts = chunks({ type: 'text', text: 'ann@', block: 1 }, { type: 'text', text: 'x.org', block: 2 });
     for (const hold of ['full', window(20)] as const) {
       const agent = new Agent({
@@ -224,8 +224,8 @@ describe('a match that is split over blocks', () => {
   });
 });
 
-describe('a block that alone is a match', () => {
-  it('is cut out although what is joined to it is none: it may be shown apart', async () => {
+describe('a block that is a match by itself', () => {
+  it('is cut out even if the joined text is no match, because it may be shown by itself', async () => {
     const card = defineMiddleware({
       name: 'card',
       guard: { on: ['input', 'output'], find: find(/\b\d{16}\b/g), hold: window(20), replacement: '[card]' },
@@ -244,7 +244,7 @@ describe('a block that alone is a match', () => {
   });
 });
 
-describe('a block whose end is told', () => {
+describe('a block whose end is known', () => {
   it('does not hold back the text of the next one', async () => {
     const long = 'word '.repeat(40);
     const model = scriptedModel([

@@ -217,7 +217,7 @@ describe('events of a child', () => {
     ['fails', { on: ['tool-result'], find: throws }],
     ['redacts', { on: ['tool-result'], find }],
     ['warns', { on: ['tool-result'], action: 'warn', find }],
-  ] satisfies [string, Guard][])('decide nothing, where a guard %s', async (how, guard) => {
+  ] satisfies [string, Guard][])('decide nothing if a guard %s', async (how, guard) => {
     for (const mode of MODES) {
       const seen: AgentEvent[] = [];
       const result = await outcome(mode, (observers) => kid(guard, observers), seen);
@@ -233,7 +233,7 @@ describe('events of a child', () => {
     ['JSON', '{"text":"a \\u0053ECRET, \\"quoted\\""}', '{"text":"a [redacted], \\"quoted\\""}'],
     ['no JSON', '{"text":"a \\u0053ECRET', '{"text":"a [redacted]'],
   ])(
-    'show arguments of calls without what reads like it, however it is escaped: %s',
+    'show the arguments of calls without the removed text, however it is escaped: %s',
     async (_, given, left) => {
       const child = new Agent({
         name: 'kid',
@@ -273,18 +273,21 @@ describe('a call that a guard refused', () => {
   it.each([
     ['A guard failed while judging this call, so it was not run.', [broken]],
     ['Not allowed here.', [denies, { on: ['tool-args'], find: digits }]],
-  ] satisfies [string, Guard[]][])('is told as such, not as wrong arguments: %s', async (said, guards) => {
-    const result = await new Agent({
-      model: scriptedModel([toolCalls({ name: 'x', args: { n: 5 } }), 'ok']),
-      tools: [number],
-      middleware: guards.map((guard, i) => ({ name: `g${i}`, guard })),
-    }).run('go');
-    expect(toolTexts(result)).toEqual([said]);
-    expect(result.changes).toContainEqual({ turn: 1, by: 'g0', what: 'blocked x' });
-  });
+  ] satisfies [string, Guard[]][])(
+    'is reported as refused, not as wrong arguments: %s',
+    async (said, guards) => {
+      const result = await new Agent({
+        model: scriptedModel([toolCalls({ name: 'x', args: { n: 5 } }), 'ok']),
+        tools: [number],
+        middleware: guards.map((guard, i) => ({ name: `g${i}`, guard })),
+      }).run('go');
+      expect(toolTexts(result)).toEqual([said]);
+      expect(result.changes).toContainEqual({ turn: 1, by: 'g0', what: 'blocked x' });
+    },
+  );
 });
 
-it('arguments that are not JSON are judged as they read, and stay as they were where nothing is found', async () => {
+it('arguments that are not JSON are judged as text, and stay unchanged if nothing is found', async () => {
   const model = scriptedModel([
     chunks(
       { type: 'tool-call', id: 'a', name: 'x', arguments: '{"text":"a \\u0053ECRET' },
@@ -300,7 +303,7 @@ it('arguments that are not JSON are judged as they read, and stay as they were w
   ]);
 });
 
-it('probabilities of tokens go with what was found beside them, in details too', async () => {
+it('token probabilities are removed together with the text they belong to, in details too', async () => {
   const details = { says: 'a SECRET', logprobs: [{ token: 'SEC' }, { token: 'RET' }], kept: 1 };
   const result = await new Agent({
     model: scriptedModel([toolCalls({ name: 'x' }), 'ok']),
@@ -359,7 +362,7 @@ describe('what a hook returns', () => {
 
 describe('a message that its middleware changes between turns', () => {
   it.each(['transformContext', 'convertToLlm', 'beforeModel'] as const)(
-    'is judged anew: %s',
+    'is judged again: %s',
     async (hook) => {
       const part = { type: 'text' as const, text: 'nothing yet' };
       const note = { role: 'user', content: [part] } as unknown as Message;

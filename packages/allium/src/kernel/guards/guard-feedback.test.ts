@@ -123,7 +123,7 @@ describe("action: 'feedback'", () => {
     }
   });
 
-  it('counts anew in the next turn', async () => {
+  it('starts counting again in the next turn', async () => {
     const call = toolCalls({ name: 'act', args: {} });
     const script = ['SECRET', 'SECRET', call, 'SECRET', 'SECRET', 'fine'];
     await expect(agentOf(script, feedback()).agent.run('hi')).resolves.toMatchObject({
@@ -242,7 +242,7 @@ describe("action: 'feedback'", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('what a middleware asks a model itself is refused at once', async () => {
+  it('a model call of a middleware is refused at once', async () => {
     const side = scriptedModel(['SECRET', 'fine']);
     const asks = defineMiddleware({
       name: 'asks',
@@ -266,7 +266,7 @@ describe("action: 'feedback'", () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  it('what guards of the input refuse is not told: the answer is refused', async () => {
+  it('feedback that the guards of the input refuse is not sent: the answer is refused', async () => {
     const judge: Guard['judge'] = ({ text: said }) =>
       said.includes('strict') ? { type: 'deny' } : undefined;
     const shy = defineMiddleware({ name: 'shy', guard: { on: ['input'], judge } });
@@ -275,7 +275,7 @@ describe("action: 'feedback'", () => {
     });
   });
 
-  it.each(['input', 'request', 'tool-result'] as const)('cannot be had at %s', (point) => {
+  it.each(['input', 'request', 'tool-result'] as const)('is not possible at %s', (point) => {
     expect(() => agentOf([], feedback({ on: ['output', point] }))).toThrow(
       `'feedback' asks the model again, so it is for what the model answered (output, thinking, tool-args, final), not for ${point}`,
     );

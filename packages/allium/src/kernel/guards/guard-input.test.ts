@@ -38,7 +38,7 @@ const history: readonly Message[] = [
 ];
 
 describe('input', () => {
-  it('all that an imported history says is judged', async () => {
+  it('an imported history is judged completely', async () => {
     const { model, store, session } = agentOf(['ok'], redacting(['input']));
     const { events } = await collect(session.stream(history));
     const journal = await store.read('s', 0);
@@ -63,7 +63,7 @@ describe('input', () => {
   });
 
   it.each(['input', 'request'] as const)(
-    'metadata beside clean text is searched as well, at %s',
+    'metadata beside clean text is searched too, at %s',
     async (point) => {
       const quote = { metadata: { quote: 'SECRET' } };
       const beside: readonly Message[] = [
@@ -101,7 +101,7 @@ describe('input', () => {
     },
   );
 
-  it('a judge sees all of it, and what it rewrites is all that is left', async () => {
+  it('a judge sees all of it, and its rewrite replaces all of it', async () => {
     const texts: string[] = [];
     const { session } = agentOf(
       ['ok'],

@@ -174,7 +174,7 @@ function inMessage({ content }: AssistantMessage): Record<number, object> {
 }
 
 describe('for any chunking of the same text any stack of guards gives the same final message', () => {
-  it('text: live, unwatched and whole agree with the guards applied one after the other', async () => {
+  it('text: streamed, unwatched and whole answers equal the guards applied one after the other', async () => {
     await fc.assert(
       fc.asyncProperty(stacks, texts, sizes, async (specs, text, lengths) => {
         const middleware = middlewareOf(specs, ['output']);
@@ -559,14 +559,14 @@ describe('what a guard removed is in no event, message, journal entry, later req
         { onFail: 'open', guard: { on: ['output'], find: fails } },
       ],
       ['afterRun', 'afterRun failed: ECONNRESET', { onFail: 'open', afterRun: fails }],
-    ])('tell the kind alone where anything is guarded: %s', async (_, what, middleware) => {
+    ])('show only the kind of an error if anything is guarded: %s', async (_, what, middleware) => {
       const { lines, changes, events } = await told([{ name: 'one', ...middleware }], judges);
       expect(changes).toContainEqual({ turn: expect.any(Number), by: 'one', what });
       expect(JSON.stringify([events, lines])).not.toMatch(SECRET);
       expect(lines.join()).toContain('login: failed: ');
     });
 
-    it('tell the kind alone in the events of the box, the message where nothing is guarded', async () => {
+    it('show only the kind in the events of built-in middleware, and the message if nothing is guarded', async () => {
       const box = () => [
         retry({ on: 'tool', attempts: 2, minDelayMs: 0, maxDelayMs: 0 }),
         fallback({ models: [scriptedModel([toolCalls({ name: 'login' }), 'end'])], sticky: true }),

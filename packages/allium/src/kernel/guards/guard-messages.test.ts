@@ -44,7 +44,7 @@ describe.each(notices)('a message of %s', (hook, middleware) => {
     },
   );
 
-  it('is left out, visibly, where it is refused', async () => {
+  it('is left out, visibly, if it is refused', async () => {
     const store = memoryStore();
     const model = scriptedModel([text('one'), text('two')]);
     const agent = new Agent({ model, store, middleware: [mail('block'), middleware()] });
@@ -55,7 +55,7 @@ describe.each(notices)('a message of %s', (hook, middleware) => {
     expect(JSON.stringify([events, store.read('s', 1)])).not.toContain(MAIL);
   });
 
-  it('ends the run where a guard stops', async () => {
+  it('ends the run if a guard stops', async () => {
     const store = memoryStore();
     const model = scriptedModel([text('one'), text('two')]);
     const agent = new Agent({ model, store, middleware: [middleware(), mail('stop')] });
@@ -87,7 +87,7 @@ describe('run(input, { goal })', () => {
     expect(JSON.stringify(all)).not.toContain(MAIL);
   });
 
-  it.each(['block', 'stop'] as const)('ends the run where it is refused: %s', async (action) => {
+  it.each(['block', 'stop'] as const)('ends the run if it is refused: %s', async (action) => {
     const { agent, model, store } = agentOf(mail(action), false);
     const result = await agent.session('s').run('go', { goal: `tell ${MAIL}` });
     expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', by: 'mail' } });
@@ -95,7 +95,7 @@ describe('run(input, { goal })', () => {
     expect(JSON.stringify(store.read('s', 1))).not.toContain(MAIL);
   });
 
-  it('still refuses what is no goal', async () => {
+  it('still refuses anything but a goal', async () => {
     const { agent } = agentOf(mail(), true);
     await expect(agent.run('go', { goal: 5 as never })).rejects.toMatchObject({ code: 'INVALID_OPTION' });
   });

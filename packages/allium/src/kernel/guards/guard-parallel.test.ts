@@ -61,7 +61,7 @@ const quiet = (): Promise<void> =>
 const types = (events: readonly AgentEvent[]): string[] => events.map(({ type }) => type);
 
 describe('a guard beside the first model call', () => {
-  it('lets the model answer meanwhile, and shows, writes and runs nothing before it has spoken', async () => {
+  it('lets the model answer meanwhile, but shows, writes and runs nothing before its verdict', async () => {
     const { middleware, answer, asked } = waiting();
     const { session, store, model } = agentOf(
       [toolCalls({ name: 'act', args: { a: 1 } }), 'done'],
@@ -149,7 +149,7 @@ describe('a guard beside the first model call', () => {
     },
   );
 
-  it('a refusal that comes after the answer counts as well', async () => {
+  it('a refusal that comes after the answer counts too', async () => {
     const { middleware, answer } = waiting();
     const { session, store } = agentOf([toolCalls({ name: 'act', args: {} }), 'done'], middleware);
     const done = session.run('hi');
@@ -169,7 +169,7 @@ describe('a guard beside the first model call', () => {
     expect(result.changes).toMatchObject([{ by: 'beside', verdict: { action: 'warn', point: 'input' } }]);
   });
 
-  it.each(['closed', 'open'] as const)('that fails is heard of by onFail: %s', async (onFail) => {
+  it.each(['closed', 'open'] as const)('that fails is handled by onFail: %s', async (onFail) => {
     const { middleware, fail } = waiting({}, { onFail });
     const { session, store } = agentOf(['fine'], middleware);
     const done = session.run('hi');
@@ -234,7 +234,7 @@ describe('a guard beside the first model call', () => {
     expect(second.model.requests).toHaveLength(1);
   });
 
-  it('a stop of a layer holds, and an input that was not allowed by then is not taken in', async () => {
+  it("a layer's stop holds, and input that was not allowed by then is not kept", async () => {
     const stops = defineMiddleware({ name: 'stops', beforeModel: (ctx) => ctx.stop('stopped', 'Enough.') });
     const { middleware, answer } = waiting();
     const { session } = agentOf([], stops, middleware);
@@ -245,7 +245,7 @@ describe('a guard beside the first model call', () => {
     expect(await session.messages()).toEqual([]);
   });
 
-  it('a sink gets no answer before the input is allowed, and none to one that is refused', async () => {
+  it('a sink gets no answer before the input is allowed, and none if it is refused', async () => {
     for (const refuses of [false, true]) {
       const written: string[] = [];
       const sink = defineMiddleware({
@@ -267,7 +267,7 @@ describe('a guard beside the first model call', () => {
     }
   });
 
-  it('asks its model in the budget of the run, beside the call', async () => {
+  it("calls its model within the run's budget, beside the run's own call", async () => {
     const judge = scriptedModel(['yes', 'yes']);
     const middleware = defineMiddleware({
       name: 'asks',
@@ -287,7 +287,7 @@ describe('a guard beside the first model call', () => {
     }
   });
 
-  it('sees what guards and hooks before it left, and what it writes is kept with the input', async () => {
+  it('sees the input as earlier guards and hooks left it, and its state is kept with the input', async () => {
     const count = defineState({ name: 'count', scope: 'session', initial: 0 });
     const asked: string[] = [];
     const writes = defineMiddleware({
@@ -312,7 +312,7 @@ describe('a guard beside the first model call', () => {
     expect(result.state.get(count)).toBe(1);
   });
 
-  it('judges what comes later before it is taken in', async () => {
+  it('judges later messages before they are accepted', async () => {
     const { middleware, answer, asked } = waiting();
     const { session, model } = agentOf(['a', 'b'], middleware);
     const done = session.run('first');
@@ -324,7 +324,7 @@ describe('a guard beside the first model call', () => {
     expect(model.requests[1]!.messages.map((one) => textOf(one))).toEqual(['first', 'a', 'second']);
   });
 
-  it('what waited before the run stands after its input', async () => {
+  it('messages that waited before the run come after its input', async () => {
     const { middleware, answer } = waiting();
     const { session, model } = agentOf(['a'], middleware);
     await session.steer('waited');
@@ -335,7 +335,7 @@ describe('a guard beside the first model call', () => {
     expect(model.requests[0]!.messages.map((one) => textOf(one))).toEqual(['first', 'waited']);
   });
 
-  it('a run that is resumed needs no verdict again', async () => {
+  it('a resumed run does not ask for the verdict again', async () => {
     const { middleware, answer, asked } = waiting();
     const asks = defineMiddleware({ name: 'asks', beforeToolCall: () => ({ ask: { title: 'Do it?' } }) });
     const { session } = agentOf([toolCalls({ name: 'act', args: {} }), 'done'], asks, middleware);

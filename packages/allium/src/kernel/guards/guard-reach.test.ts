@@ -52,7 +52,7 @@ async function told(
 }
 
 describe('provider content', () => {
-  it('of a response without text is judged, and its texts are what the judge reads', async () => {
+  it('of a response without text is judged, and the judge reads its texts', async () => {
     const read: string[] = [];
     const denies = judging(({ text: given }) => {
       read.push(given);
@@ -65,7 +65,7 @@ describe('provider content', () => {
     expect(read).toEqual(['title\na bad one', 'title\nfine']);
   });
 
-  it('keeps no fields that guards do not look at, nor does a file', async () => {
+  it('keeps no fields that guards do not see, and neither does a file', async () => {
     const more = { note: MAIL };
     const parts: ModelPart[] = [
       { ...found('fine'), ...more },
@@ -109,7 +109,7 @@ describe('provider content', () => {
     expect(model.requests[1]!.messages.at(-1)).toMatchObject({ role: 'tool', isError: false });
   });
 
-  it('makes room for the text of a judge where there was none', async () => {
+  it("is replaced by the judge's text if there was no text", async () => {
     const rewrites = judging(() => ({ type: 'rewrite', text: 'Nothing.' }));
     const model = scriptedModel([chunks(found({ quote: MAIL }))]);
     const { result, events } = await collect(new Agent({ model, middleware: [rewrites] }).stream('go'));
@@ -118,8 +118,8 @@ describe('provider content', () => {
   });
 });
 
-describe('what a model calls its calls', () => {
-  it('is without what guards find: the id, and a name that no tool has', async () => {
+describe("ids and names of a model's calls", () => {
+  it('do not hold what guards find, in the id or in a name that no tool has', async () => {
     const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
     const model = scriptedModel([
       chunks(
@@ -158,7 +158,7 @@ describe('what ends a run', () => {
       { name: 's', beforeTool: (ctx) => ctx.stop('stopped', `because of ${MAIL}`) },
     ],
   ];
-  it.each(stopping)('by %s is told without it', async (_, stop) => {
+  it.each(stopping)('by %s is reported without it', async (_, stop) => {
     const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
     const model = scriptedModel([toolCalls({ name: 'look', args: {} }), text('done')]);
     const agent = new Agent({ model, store: memoryStore(), tools: [look], middleware: [stop, guard()] });
@@ -169,22 +169,19 @@ describe('what ends a run', () => {
     });
   });
 
-  it.each(['block', 'stop'] as const)(
-    'is told in plain words under a guard that would %s',
-    async (action) => {
-      const stop: Middleware = { name: 's', beforeModel: (ctx) => ctx.stop('stopped', `because of ${MAIL}`) };
-      const agent = new Agent({
-        model: scriptedModel([]),
-        store: memoryStore(),
-        middleware: [stop, guard({ action })],
-      });
-      const { all, events } = await told(agent);
-      expect(all).not.toContain(MAIL);
-      expect(events.at(-1)).toMatchObject({ result: { stop: { message: 'The run ended: stopped.' } } });
-    },
-  );
+  it.each(['block', 'stop'] as const)('is reported in fixed words if a guard would %s', async (action) => {
+    const stop: Middleware = { name: 's', beforeModel: (ctx) => ctx.stop('stopped', `because of ${MAIL}`) };
+    const agent = new Agent({
+      model: scriptedModel([]),
+      store: memoryStore(),
+      middleware: [stop, guard({ action })],
+    });
+    const { all, events } = await told(agent);
+    expect(all).not.toContain(MAIL);
+    expect(events.at(-1)).toMatchObject({ result: { stop: { message: 'The run ended: stopped.' } } });
+  });
 
-  it('an abort with a reason is told without it, in the error too', async () => {
+  it('an abort with a reason is reported without it, in the error too', async () => {
     const controller = new AbortController();
     const model = scriptedModel([hang('Well')]);
     const agent = new Agent({ model, store: memoryStore(), middleware: [guard()] });
@@ -195,7 +192,7 @@ describe('what ends a run', () => {
     expect(all).not.toContain(MAIL);
   });
 
-  it('an abort by the session is told without it', async () => {
+  it('an abort by the session is reported without it', async () => {
     const model = scriptedModel([hang('Well')]);
     const agent = new Agent({ model, store: memoryStore(), middleware: [guard()] });
     const session = agent.session('s');
@@ -214,7 +211,7 @@ describe('what ends a run', () => {
 });
 
 describe('ctx.emit()', () => {
-  it('tells its data without what guards find, and instances as their JSON', async () => {
+  it('sends its data without what guards find, and class instances as their JSON', async () => {
     const secret = new Map([['to', MAIL]]);
     const emits = defineMiddleware({
       name: 'emits',
@@ -228,7 +225,7 @@ describe('ctx.emit()', () => {
     expect(events.find(({ type }) => type === 'custom')).toMatchObject({ data });
   });
 
-  it('tells no data under a guard that would refuse it', async () => {
+  it('sends no data if a guard would refuse it', async () => {
     const emits = defineMiddleware({ name: 'emits', beforeModel: (ctx) => ctx.emit('sent', { to: MAIL }) });
     const agent = new Agent({
       model: scriptedModel([text('ok')]),
@@ -243,7 +240,7 @@ describe('ctx.emit()', () => {
 });
 
 describe('a result', () => {
-  it('leads nobody to the run and what it holds', async () => {
+  it('gives no access to the run and what it holds', async () => {
     const seen: object[] = [];
     const sink = defineMiddleware({
       name: 'sink',

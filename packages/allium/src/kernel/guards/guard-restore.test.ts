@@ -134,7 +134,7 @@ describe('originals for tools', () => {
     expect(got).toEqual([{ 'ann@x.org': [{ deep: 'to ann@x.org, <EMAIL_7>' }] }]);
   });
 
-  it('a placeholder that stands for nothing is judged by the schema as it is', async () => {
+  it('a placeholder that stands for nothing is validated as it is', async () => {
     const call = toolCalls({ name: 'send', args: { to: ['<EMAIL_9>'] } });
     const { session } = agentOf([call, 'done'], tokenize(['send']));
     const { messages } = await session.run('I am ann@x.org');
@@ -142,7 +142,7 @@ describe('originals for tools', () => {
     expect(textOf(messages.find(({ role }) => role === 'tool')!)).toContain('Invalid arguments for "send"');
   });
 
-  it('an original that does not fit is said without quoting it', async () => {
+  it('an original that does not fit the schema is reported without quoting it', async () => {
     const input = z.object({ a: z.string().startsWith('<') });
     const short = tool({ name: 'short', description: 'Short.', input, execute: () => 'no' });
     const model = scriptedModel([toolCalls({ name: 'short', args: { a: '<EMAIL_1>' } }), 'done']);
@@ -215,7 +215,7 @@ describe('originals for whoever reads the answer', () => {
     },
   );
 
-  it('are there too for what the model itself wrote and the guard replaced in the same answer', async () => {
+  it('are there too for text that the guard replaced in the same answer', async () => {
     const { session, store } = agentOf(
       [chunks('Ask ', 'carl@z', '.org for it, he knows.')],
       tokenize([], {}, true),
@@ -232,7 +232,7 @@ describe('originals for whoever reads the answer', () => {
     await expect(session.run('And?')).resolves.toMatchObject({ text: 'Again ann@x.org' });
   });
 
-  it('are not there where nobody asked for them, nor in the answer of a sub-agent', async () => {
+  it('are not there if nobody asked for them, nor in the answer of a sub-agent', async () => {
     const plain = agentOf(['Hello <EMAIL_1>'], tokenize([]));
     await expect(plain.session.run('I am ann@x.org')).resolves.toMatchObject({ text: 'Hello <EMAIL_1>' });
     const child = new Agent({ name: 'child', model: scriptedModel(['It is ann@x.org']) });
@@ -245,7 +245,7 @@ describe('originals for whoever reads the answer', () => {
     expect(textOf(messages.find(({ role }) => role === 'tool')!)).toBe('It is <EMAIL_1>');
   });
 
-  it('a cache of tool results keeps sessions apart, where the same placeholder stands for others', async () => {
+  it('a cache of tool results keeps sessions apart, because the same placeholder stands for different values', async () => {
     const call = toolCalls({ name: 'log', args: { who: '<EMAIL_1>' } });
     const { agent } = agentOf([call, 'a', call, 'b'], toolCache({ tools: ['log'] }), tokenize(['log']));
     await agent.session('one').run('I am ann@x.org');
@@ -255,7 +255,7 @@ describe('originals for whoever reads the answer', () => {
 });
 
 describe('hidden cells', () => {
-  it('are journaled and told of in no event', async () => {
+  it('are journaled but appear in no event', async () => {
     const { session, seen, store } = agentOf(['hi'], tokenize([]));
     await session.run('I am ann@x.org');
     expect(seen.filter(({ type }) => type === 'state_change')).toEqual([]);

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { agentOf, guarding, judging, redacting, resultTexts } from '../../../../../test/guards-setup.js';
 
 describe('tool-result', () => {
-  it('is cleaned before it is told, kept or sent, and judged once with sinks around', async () => {
+  it('is cleaned before it is shown, stored or sent, and judged only once with sinks around', async () => {
     let judged = 0;
     const seen: string[] = [];
     const sink = defineMiddleware({
@@ -28,7 +28,7 @@ describe('tool-result', () => {
     expect(judged).toBe(1);
   });
 
-  it('updates are cleaned; under a judge none is shown, because none can wait for it', async () => {
+  it('updates are cleaned; with a judge none is shown, because they cannot wait for it', async () => {
     const chatty = tool({
       name: 'chatty',
       description: 'C.',
@@ -55,7 +55,7 @@ describe('tool-result', () => {
     expect(await updates(judging(['tool-result'], () => undefined))).toEqual([]);
   });
 
-  it('details go when a judge rewrote the text', async () => {
+  it('details are dropped if a judge rewrote the text', async () => {
     const detailed = tool({
       name: 'detailed',
       description: 'D.',
@@ -93,7 +93,7 @@ describe('tool-result', () => {
       { beforeToolCall: () => ({ result: { content: quoting('done'), isError: false } }) },
     ],
     ['a hook after the call', { afterToolCall: () => ({ content: quoting('done') }) }],
-  ])('metadata of its parts goes where a guard finds something in it: of %s', async (_, hooks) => {
+  ])('metadata of its parts is dropped if a guard finds something in it: of %s', async (_, hooks) => {
     const model = scriptedModel([toolCalls({ name: 'tells_beside' }), 'end']);
     const middleware = [redacting(['tool-result']), { name: 'other', ...hooks } as Middleware];
     const { events, result } = await collect(
@@ -107,7 +107,7 @@ describe('tool-result', () => {
     ]);
   });
 
-  it('metadata of its parts goes when a judge rewrote the text', async () => {
+  it('metadata of its parts is dropped if a judge rewrote the text', async () => {
     const model = scriptedModel([toolCalls({ name: 'tells_beside' }), 'end']);
     const middleware = [judging(['tool-result'], () => ({ type: 'rewrite', text: 'nothing' }))];
     const { messages } = await new Agent({ model, tools: [tellsBeside], middleware }).run('hi');
@@ -123,7 +123,7 @@ describe('tool-result', () => {
     ['a circular value', circular, undefined],
     ['a bigint', { raw: 'SECRET', n: 1n }, undefined],
   ])(
-    'details that are %s are told as the JSON they are stored as, or not at all',
+    'details that are %s are shown as the JSON they are stored as, or not at all',
     async (_, details, told) => {
       const detailed = tool({
         name: 'detailed',
@@ -182,7 +182,7 @@ describe('tool-result', () => {
       expect({ texts, leaks }).toEqual({ texts: Array(2).fill(`${said} [redacted]`), leaks: false });
     });
 
-    it('is cleaned although the batch breaks off', async () => {
+    it('is cleaned even if the batch breaks off', async () => {
       const { texts, leaks } = await batch([stopping, redacting(['tool-result'])]);
       expect(texts).toEqual([`${said} [redacted]`, 'Not run: the run was stopped: enough']);
       expect(leaks).toBe(false);
@@ -201,7 +201,7 @@ describe('tool-result', () => {
     });
   });
 
-  it('gives way to plain words when the run stops before a judge has seen it', async () => {
+  it('is replaced by a fixed text if the run stops before a judge has seen it', async () => {
     const stops: Middleware = { name: 'stops', beforeToolCall: (ctx) => ctx.stop('stopped', 'SECRET') };
     const judge = judging(['tool-result'], () => undefined);
     expect((await batch([stops, judge], 'SECRET')).texts).toEqual([plain, plain]);
@@ -213,7 +213,7 @@ describe('tool-result', () => {
     expect((await batch([early, redacting(['tool-result'])])).texts).toEqual([cleaned, cleaned]);
   });
 
-  it('gives way to plain words when the run stops and the guard fails', async () => {
+  it('is replaced by a fixed text if the run stops and the guard fails', async () => {
     const stops: Middleware = { name: 'stops', beforeToolCall: (ctx) => ctx.stop('stopped', 'SECRET') };
     const broken = guarding('broken', {
       on: ['tool-result'],
@@ -230,7 +230,7 @@ describe('tool-result', () => {
     expect(texts).toEqual(['Stopped: [redacted]', 'Not run: the run was stopped: [redacted]']);
   });
 
-  it('that afterToolCall makes of a failure of its own is judged like any other', async () => {
+  it('written because afterToolCall failed is judged like any other', async () => {
     const hook: Middleware = {
       name: 'hook',
       afterToolCall() {

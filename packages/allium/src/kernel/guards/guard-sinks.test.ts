@@ -14,7 +14,7 @@ import { describe, expect, it } from 'vitest';
 import { agentOf, calls, judging, redacting, resultTexts } from '../../../../../test/guards-setup.js';
 
 describe('sinks', () => {
-  it('see the guarded view, judged once, although the response streams live', async () => {
+  it('see the guarded text, judged once, even if the response streams live', async () => {
     let judged = 0;
     const seen: string[] = [];
     const sink = (name: string) =>
@@ -40,7 +40,7 @@ describe('sinks', () => {
     }
   });
 
-  it('layers that are no sinks see what came from further in', async () => {
+  it('layers that are not sinks see what came from further in', async () => {
     const seen: string[] = [];
     const plain = defineMiddleware({
       name: 'plain',
@@ -73,7 +73,7 @@ describe('what a sink is given', () => {
         },
       });
 
-    it('is what guards and hooks left of it; messages are the history then', async () => {
+    it('is what guards and hooks left of it, and `messages` is then the history', async () => {
       const louder: Middleware = {
         name: 'louder',
         acceptMessage: (message) => ({
@@ -86,7 +86,7 @@ describe('what a sink is given', () => {
       expect(seen).toEqual([[accepted], [accepted], [accepted, 'hello']]);
     });
 
-    it('is nothing where it was refused', async () => {
+    it('is nothing if it was refused', async () => {
       for (const guard of [
         redacting(['input'], { action: 'block' }),
         judging(['input'], () => {
@@ -223,7 +223,7 @@ describe('what a sink is given', () => {
       expect(judged).toBe(2);
     });
 
-    it('a call that guards refuse for it stays refused', async () => {
+    it('a call that guards refused because of it stays refused', async () => {
       const wants: Middleware = {
         name: 'wants',
         afterModelResponse: (response) => ({

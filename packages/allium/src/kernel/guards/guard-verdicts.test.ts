@@ -60,14 +60,14 @@ describe('verdicts are data', () => {
       ],
       'hi',
     ],
-  ])('a span at %s is told with its place, its kind and its severity', async (point, script, input) => {
+  ])('a span at %s has a verdict with its place, kind and severity', async (point, script, input) => {
     const { told } = await verdictsOf(script, input, guarding({ on: [point], find }));
     expect(told).toEqual([
       { guard: 'watch', point, action: 'redact', kind: 'secret', severity: 'low', start: 3, end: 9 },
     ]);
   });
 
-  it('places in arguments count in all of their texts, joined by line breaks, as a judge reads them', async () => {
+  it('places in arguments count in all their texts joined by line breaks, as a judge reads them', async () => {
     let text = '';
     const judge: Guard['judge'] = (subject) => {
       text = subject.text;
@@ -83,7 +83,7 @@ describe('verdicts are data', () => {
     expect(told.map(({ start, end }) => text.slice(start, end))).toEqual(['SECRET', 'PIN']);
   });
 
-  it('results and their details are told of', async () => {
+  it('results and their details have verdicts', async () => {
     const { told } = await verdictsOf(
       [toolCalls({ name: 'act', args: {} }), 'done'],
       'hi',
@@ -113,7 +113,7 @@ describe('verdicts are data', () => {
     ['block', 'block'],
     ['stop', 'stop'],
     ['feedback', 'feedback'],
-  ])('%s is told as %s, all spans of it', async (action, expected) => {
+  ])('%s is reported as %s, with all its spans', async (action, expected) => {
     const { told } = await verdictsOf(['SECRET PIN', 'ok'], 'hi', guarding({ on: ['output'], find, action }));
     expect(told.map(({ action, kind }) => [action, kind])).toEqual([
       [expected, 'secret'],
@@ -125,13 +125,13 @@ describe('verdicts are data', () => {
     [{ type: 'deny', kind: 'topic', severity: 'critical' }, 'block'],
     [{ type: 'rewrite', text: 'fine', kind: 'topic', severity: 'critical' }, 'rewrite'],
     [{ type: 'allow' }, undefined],
-  ])('what a judge says is told: %o', async (verdict, action) => {
+  ])("a judge's verdict is reported: %o", async (verdict, action) => {
     const { told } = await verdictsOf(['hi'], 'hi', guarding({ on: ['output'], judge: () => verdict }));
     const expected = { guard: 'watch', point: 'output', action, kind: 'topic', severity: 'critical' };
     expect(told).toEqual(action ? [expected] : []);
   });
 
-  it('a question of a judge is told', async () => {
+  it("a judge's question is reported", async () => {
     const ask: Guard = { on: ['tool-args'], judge: () => ({ type: 'ask', request: {}, kind: 'risky' }) };
     const { told } = await verdictsOf([toolCalls({ name: 'act', args: {} })], 'hi', guarding(ask));
     expect(told).toEqual([{ guard: 'watch', point: 'tool-args', action: 'ask', kind: 'risky' }]);

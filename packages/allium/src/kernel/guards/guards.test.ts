@@ -72,7 +72,7 @@ describe('what guards have judged', () => {
 });
 
 describe('a judge', () => {
-  it('that asks a model is not judged in turn, whatever layers and sinks there are', async () => {
+  it('that calls a model is not judged itself, whatever layers and sinks there are', async () => {
     const judge = scriptedModel(['safe'], { repeat: true, id: 'judge' });
     const sink = defineMiddleware({ name: 'sink', sink: true, wrapModel: (_, next) => next() });
     const points: GuardPoint[] = ['input', 'request', 'output'];
@@ -210,7 +210,7 @@ describe('an error that ends the run', () => {
     return { failure, written: JSON.stringify([events, await store.read('s', 0)]) };
   };
 
-  it('is told by its kind where a guard objects to its message; the caller gets it as it is', async () => {
+  it('is reported by its kind if a guard objects to its message; the caller gets it unchanged', async () => {
     for (const guard of [redacting(['output']), judging(['output'], () => undefined)]) {
       const { failure, written } = await told(guard);
       expect(failure.result!.stop).toEqual({ reason: 'error', message: 'SyntaxError' });
@@ -219,14 +219,14 @@ describe('an error that ends the run', () => {
     }
   });
 
-  it('is told by its message otherwise', async () => {
+  it('is reported with its message otherwise', async () => {
     for (const guards of [[], [guarding('other', { on: ['output'], find: find(/PIN/g) })]]) {
       const { failure } = await told(...guards);
       expect(failure.result!.stop.message).toContain('"SECRET is" is not valid JSON');
     }
   });
 
-  it('stays out of events and journal too when it is a store that refused to write the end', async () => {
+  it('stays out of events and journal even if the store fails while it writes the end', async () => {
     const { agent, store } = agentOf(['hi'], redacting(['output']));
     const { append } = store;
     store.append = (id, seq, entries) => {
@@ -248,7 +248,7 @@ describe('an error that ends the run', () => {
     expect(failure.result!.stop.message).toBe('Guard "judge" failed, so nothing more was released.');
   });
 
-  it('an abort is told in the words of the caller', async () => {
+  it("an abort is reported with the caller's reason", async () => {
     const { agent } = agentOf(
       [hang('hi')],
       judging(['output'], () => undefined),

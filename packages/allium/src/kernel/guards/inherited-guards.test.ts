@@ -122,7 +122,7 @@ describe('the guards of the caller', () => {
     expect(said).toEqual(['hi', '', 'It is [mail].', 'I say [mail]', MAIL]);
   });
 
-  it('come after those of the sub-agent, and one that both have judges once', async () => {
+  it('come after those of the sub-agent, and a guard that both have judges once', async () => {
     const { stored } = await work({}, [mail('mail', '[own]')]);
     expect(stored).toContain('It is [own].');
     expect(stored).not.toContain(MAIL);
@@ -131,7 +131,7 @@ describe('the guards of the caller', () => {
     expect(JSON.stringify(model.requests)).toContain('Ask [mail]');
   });
 
-  it('keep cells of their own there', async () => {
+  it('keep their own cells there', async () => {
     const counting = (): Middleware => {
       const count = defineState<number>({ name: 'count', scope: 'session', initial: 0 });
       return {
@@ -150,7 +150,7 @@ describe('the guards of the caller', () => {
     expect(result).toMatchObject({ status: 'done' });
   });
 
-  it('are left out where that is said, which explain() warns of', async () => {
+  it('are left out if `asTool` says so, and explain() warns of it', async () => {
     for (const how of [
       { inheritGuards: false },
       { middleware: 'subagents' as const, inheritGuards: false },

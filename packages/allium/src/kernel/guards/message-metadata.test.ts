@@ -33,7 +33,7 @@ describe.each(['run', 'steer', 'followUp'] as const)('metadata of a message that
   });
 });
 
-it('keeps the rest of the metadata', async () => {
+it('a guard leaves the rest of the metadata alone', async () => {
   const session = new Agent({ model: scriptedModel([text('ok')]), middleware: [guard('input')] }).session(
     's',
   );
@@ -41,7 +41,7 @@ it('keeps the rest of the metadata', async () => {
   expect(messages[0]!.metadata).toEqual({ note: 'by [redacted]', page: 3 });
 });
 
-it('is searched before it is sent, where the guard judges requests', async () => {
+it('metadata is searched before it is sent if the guard judges requests', async () => {
   const model = scriptedModel([text('ok')]);
   await new Agent({ model, middleware: [guard('request')] }).run(noted);
   expect(JSON.stringify(model.requests[0]!.messages)).not.toContain(SECRET);

@@ -94,7 +94,7 @@ describe('window(n): any match up to n characters is caught for any chunking', (
 });
 
 describe('left context', () => {
-  it('is forgotten only where a search from there finds the same', () => {
+  it('is forgotten only if a search without it finds the same', () => {
     // What the look-behind sees decides how the row of a's after it falls into pairs.
     const pattern = /(?<=b)a|aa/g;
     for (let before = 60; before < 200; before++) {
@@ -147,7 +147,7 @@ describe('what is held back', () => {
     expect(released.join('')).toBe('hel');
   });
 
-  it('ends with the block: the next text of the same stage begins anew', () => {
+  it('ends with the block: the next text starts fresh', () => {
     const { stage, released } = stageOf(/^ab/g, 2);
     for (let block = 0; block < 3; block++) {
       stage.push('abc');
@@ -184,7 +184,7 @@ describe('cost', () => {
 });
 
 describe('normalise', () => {
-  it('sorts, merges what overlaps, keeps what is adjacent apart and leaves out what is empty', () => {
+  it('sorts spans, merges overlapping ones, keeps adjacent ones apart and drops empty ones', () => {
     const spans = [
       { start: 7, end: 9 },
       { start: 0, end: 3, replacement: 'x' },
@@ -247,7 +247,7 @@ describe('how much is held back', () => {
     expect(Math.max(...heldBy([n], '🙂'))).toBeLessThanOrEqual(most + 1);
   });
 
-  it('adds up where several stand behind each other', () => {
+  it('adds up for several guards in a row', () => {
     expect(Math.min(...heldBy([19, 64], 'abc'))).toBeGreaterThanOrEqual(19 + 64);
     expect(Math.max(...heldBy([19, 64], 'abc'))).toBeLessThanOrEqual(34 + 79);
   });
@@ -275,7 +275,7 @@ describe('text of several blocks', () => {
     );
   });
 
-  it('puts what stands for a match where the match began', () => {
+  it('puts the replacement where the match began', () => {
     const { stage, released } = stageOf(/secret/g, 6);
     for (const block of ['a se', 'cr', 'et b']) {
       stage.push(block);

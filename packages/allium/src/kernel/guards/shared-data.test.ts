@@ -46,7 +46,7 @@ describe('a frozen object that holds one that is not', () => {
     expect((event.data ?? event.details)!.list).toEqual(['a']);
   });
 
-  it('is copied where it is the details of a result', async () => {
+  it('is copied if it is the details of a result', async () => {
     const { list, data } = shell();
     const result = await new Agent({
       model: scriptedModel([toolCalls({ name: 'x' }), 'ok']),
@@ -63,7 +63,7 @@ describe('a frozen object that holds one that is not', () => {
     expect(message.details!.list).toEqual(['a']);
   });
 
-  it('is refused as details where it holds what cannot be written', async () => {
+  it('is refused as details if it holds something that cannot be written', async () => {
     const result = await new Agent({
       model: scriptedModel([toolCalls({ name: 'x' }), 'ok']),
       tools: [make('x')],
@@ -79,7 +79,7 @@ describe('a frozen object that holds one that is not', () => {
     expect(textOf(message)).toContain('what can be written as JSON');
   });
 
-  it('is frozen all the way down where a model gave it', async () => {
+  it('is frozen at every depth if it comes from a model', async () => {
     const { data } = shell();
     const result = await new Agent({
       model: {
@@ -121,7 +121,7 @@ describe('what is offered to a model', () => {
     expect(names).toEqual([['one'], ['one', 'two'], ['one', 'two']]);
   });
 
-  it('cannot be edited in place: a schema is of every agent that has the tool', () => {
+  it('cannot be edited in place: a schema belongs to every agent that has the tool', () => {
     const { properties } = toolSpec(make('x')).inputSchema as { properties: Record<string, object> };
     expect(() => Object.assign(properties, { extra: {} })).toThrow(TypeError);
     expect(() => Object.assign(properties.q!, { description: 'edited' })).toThrow(TypeError);
@@ -154,7 +154,7 @@ describe('messages that a middleware puts into a request', () => {
   };
 
   it.each(Object.keys(adds).flatMap((how) => Object.keys(edits).map((what) => [how, what] as const)))(
-    'stay as they were for whoever is further in: %s, %s',
+    'stay unchanged for everybody further in: %s, %s',
     async (how, what) => {
       const note = mine();
       const model = scriptedModel([failWith(new Error('down')), 'ok']);
@@ -192,7 +192,7 @@ describe('messages that a middleware puts into a request', () => {
   });
 });
 
-it('input cannot be edited in place, so what fails open leaves nothing behind', async () => {
+it('input cannot be edited in place, so a hook that fails open leaves nothing behind', async () => {
   const result = await new Agent({
     model: scriptedModel(['ok']),
     middleware: [
@@ -208,7 +208,7 @@ it('input cannot be edited in place, so what fails open leaves nothing behind', 
   expect(result.messages.map(textOf)).toEqual(['go', 'ok']);
 });
 
-it('nothing is told after the end of a run, whoever kept a context', async () => {
+it('a kept context emits nothing after the end of the run', async () => {
   let kept: Context | undefined;
   const observed: string[] = [];
   const agent = new Agent({

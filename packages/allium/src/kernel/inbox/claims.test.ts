@@ -82,7 +82,7 @@ describe.each(Object.entries(stores))('a question of a sub-agent, over the %s st
   it.each([
     ['outside', 'inside'],
     ['inside', 'outside'],
-  ])('counts as it was answered %s first, and who answers %s is told', async (first) => {
+  ])('counts as answered %s first; a later answer %s is refused', async (first) => {
     for (const decision of [APPROVE, REJECT]) {
       const { session, all, paid } = paying(open());
       const { pending } = await session.run('Go.');
@@ -95,7 +95,7 @@ describe.each(Object.entries(stores))('a question of a sub-agent, over the %s st
     }
   });
 
-  it('is answered once where both answer at the same moment, suspended or live', async () => {
+  it('is answered once if both answer at the same moment, suspended or live', async () => {
     for (const live of [false, true]) {
       const { session, asked, all, paid } = paying(open(), 1, live);
       const run = session.run('Go.');

@@ -18,7 +18,7 @@ const guard = {
 const journalOf = async (store: Store, id = 's') => JSON.stringify(await store.read(id, 1));
 
 describe('what waits', () => {
-  it('is not in the journal as it was posted, before a run, in it or after it', async () => {
+  it('is never in the journal in its unjudged form: before a run, during it or after it', async () => {
     const store = memoryStore();
     const speaks = tool({
       name: 'speaks',
@@ -57,7 +57,7 @@ describe('what waits', () => {
       },
       [[]],
     ],
-  ])('is told of %s', async (_, more, told) => {
+  ])('is reported %s', async (_, more, told) => {
     const store = memoryStore();
     const middleware = [{ name: 'guard', guard: { ...guard.guard, ...more } }];
     const session = new Agent({ store, model: scriptedModel(['a']) }).session('s');
@@ -72,7 +72,7 @@ describe('what waits', () => {
     ['nothing', null],
     ['text', 'hey'],
     ['content of no kind', { id: '', role: 'user', content: [{ type: 'poem' }] }],
-  ])('and is no message is left out, visibly, and does not stand in the way: %s', async (_, message) => {
+  ])('and is not a message is left out, visibly, and blocks nothing: %s', async (_, message) => {
     const store = memoryStore();
     for (const type of ['steer', 'follow_up'] as const) store.post('s', { type, message: message as never });
     const agent = new Agent({ store, model: scriptedModel(['a', 'b']), middleware: [guard] });
@@ -85,7 +85,7 @@ describe('what waits', () => {
     expect((await session.run('on')).messages.map(textOf)).toEqual(['on', 'b']);
   });
 
-  it('and is no message is told of once, however often it is found', async () => {
+  it('and is not a message is reported once, however often it is found', async () => {
     const store = memoryStore();
     const posts = {
       name: 'posts',
@@ -119,7 +119,7 @@ describe('what waits', () => {
     expect(await store.take('s', 2)).toEqual([]);
   });
 
-  it('stays with the source of a fork, which hears what is said to itself', async () => {
+  it('stays with the source of a fork; the fork hears only its own messages', async () => {
     const store = memoryStore();
     const agent = new Agent({ store, model: scriptedModel(['a', 'b', 'c', 'd']), limits: { turns: 1 } });
     const session = agent.session('s');
@@ -135,7 +135,7 @@ describe('what waits', () => {
     ]);
   });
 
-  it('is an error of the store where items are none, or come without their numbers', async () => {
+  it('is an error of the store if items are malformed or come without numbers', async () => {
     for (const wrong of [{ item: { type: 'cancel' } }, { n: 1, item: null }, null]) {
       const store = storeWith(memoryStore(), { take: () => [wrong] as never });
       const agent = new Agent({ store, model: scriptedModel(['a']) });
@@ -156,7 +156,7 @@ describe('what waits', () => {
     ],
     ['later', () => Promise.reject(down)],
     ['with what is no answer', () => null],
-  ])('leaves a run that can be gone on with where the store cannot say, and fails %s', async (_, fails) => {
+  ])('leaves a run that can be resumed if the store fails %s', async (_, fails) => {
     let ran = 0;
     const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => `seen ${++ran}` });
     const session = (store: Store, ...script: Parameters<typeof scriptedModel>[0]) =>
@@ -185,7 +185,7 @@ describe('what waits', () => {
     }
   });
 
-  it('leaves no call in doubt whose result is being written when the store cannot say', async () => {
+  it('leaves no call in doubt if the store fails while its result is being written', async () => {
     const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'seen' });
     const whole = memoryStore();
     const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -217,7 +217,7 @@ describe('what waits', () => {
   });
 });
 
-it('is taken once and in order, wherever the process dies', async () => {
+it('waiting messages are taken once and in order, wherever the process dies', async () => {
   const step = fc.record({
     say: fc.array(fc.constantFrom<'steer' | 'followUp'>('steer', 'followUp'), { maxLength: 3 }),
     calls: fc.boolean(),

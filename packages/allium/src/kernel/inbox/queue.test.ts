@@ -61,7 +61,7 @@ function accepting(refuse: (ctx: { stop(reason: 'guardrail', why: string): never
 const hides: Middleware = { name: 'hides', guard: { on: ['final'], find, replacement: '[x]' } };
 
 describe.each(REFUSING)('a queued message that is refused by %s', (_, refusing, status) => {
-  it.each(['steer', 'followUp'] as const)('%s: is gone, visibly, and stops no later run', async (kind) => {
+  it.each(['steer', 'followUp'] as const)('%s: is removed, visibly, and stops no later run', async (kind) => {
     const store = memoryStore();
     const model = scriptedModel(['a', 'b', 'c', 'd', 'e']);
     const session = new Agent({ store, model, middleware: [refusing, hides] }).session('s');
@@ -120,7 +120,7 @@ const STORES: readonly [string, () => Store, (() => Store) | undefined][] = [
 ];
 
 describe.each(STORES)('the queue of a session in the %s store', (_, make, again) => {
-  it('is listed, and what is removed is never heard, whoever removes it', async () => {
+  it('is listed, and a removed message is never heard, whoever removes it', async () => {
     const store = make();
     const agent = new Agent({ store, model: scriptedModel(['a', 'b']) });
     const session = agent.session('s');
@@ -186,7 +186,7 @@ describe('steering that waits when a run begins', () => {
   it.each<[string, Middleware]>([
     ['beforeRun', { name: 'says', beforeRun: (ctx) => ctx.agent.session('s').steer('be brief') }],
     ['acceptMessage', { name: 'says', acceptMessage: saysOnce() }],
-  ])('also if it was said in %s', async (_, middleware) => {
+  ])('also if it was sent in %s', async (_, middleware) => {
     const model = scriptedModel(['a', 'b']);
     await new Agent({ store: memoryStore(), model, middleware: [middleware] }).session('s').run('go');
     expect(model.requests.map(({ messages }) => messages.map(textOf))).toEqual([['go', 'be brief']]);
@@ -291,7 +291,7 @@ describe('continue()', () => {
     expect(model.requests[1]!.messages.map(textOf)).toEqual(['go', '', 'seen', 'quick']);
   });
 
-  it('says so where there is nothing to go on with, and writes nothing', async () => {
+  it('says so if there is nothing to continue, and writes nothing', async () => {
     const store = memoryStore();
     const session = new Agent({ store, model: scriptedModel(['a']) }).session('s');
     await expect(session.continue()).rejects.toMatchObject({ code: 'NOTHING_TO_CONTINUE' });
@@ -303,7 +303,7 @@ describe('continue()', () => {
     expect(store.head('s')).toBe(head);
   });
 
-  it('points to resume() where a run is open', async () => {
+  it('points to resume() if a run is open', async () => {
     const asks = defineMiddleware({ name: 'asks', beforeToolCall: () => ({ ask: { title: 'May I?' } }) });
     const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
     const model = scriptedModel([toolCalls({ name: 'look' })]);
@@ -315,7 +315,7 @@ describe('continue()', () => {
     expect(await session.pending()).toHaveLength(1);
   });
 
-  it('stops where every message that waited is refused', async () => {
+  it('stops if every waiting message is refused', async () => {
     const model = scriptedModel(['a']);
     const agent = new Agent({
       store: memoryStore(),

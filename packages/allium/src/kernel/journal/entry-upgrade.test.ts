@@ -5,7 +5,7 @@ import { type StoredEntry, upgradeEntries } from './entry-upgrade.js';
 const entry = (v: number, seq: number): StoredEntry => ({ v, seq, at: 5, type: 'inbox', cursor: seq });
 
 describe('upgradeEntries', () => {
-  it('returns the same array where every entry has the current version', () => {
+  it('returns the same array if every entry has the current version', () => {
     const entries = [entry(ENTRY_VERSION, 1), entry(ENTRY_VERSION, 2)];
     expect(upgradeEntries('s', entries)).toBe(entries);
   });

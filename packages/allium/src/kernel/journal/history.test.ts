@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { History } from './history.js';
 
-it('hands out frozen prefixes that later messages do not change', () => {
+it('a history returns frozen prefixes that later messages do not change', () => {
   const history = new History();
   const [one, two, three] = ['1', '2', '3'].map((text) => userMessage(text));
   history.append(one!);
@@ -18,7 +18,7 @@ it('hands out frozen prefixes that later messages do not change', () => {
   expect([history.length, history.last]).toEqual([3, three]);
 });
 
-it('shares one view that grows and copies nothing', () => {
+it('a history shares one growing view without copies', () => {
   const history = new History();
   history.append(userMessage('1'));
   const view = history.view();
@@ -34,7 +34,7 @@ it('shares one view that grows and copies nothing', () => {
   expect(view.filter(Boolean).concat(view)).toHaveLength(4);
 });
 
-it('refuses edits of the view, and whatever is done to it reaches no history', () => {
+it('a history refuses edits of its view, and nothing done to a view reaches it', () => {
   const history = new History();
   history.append(userMessage('1'));
   const view = history.view() as UserMessage[];
@@ -56,7 +56,7 @@ it('refuses edits of the view, and whatever is done to it reaches no history', (
   expect(history.view()).toHaveLength(2);
 });
 
-it('freezes all messages', () => {
+it('a history freezes all messages', () => {
   const history = new History();
   const messages = [0, 1, 2].map((i): UserMessage => {
     const content = [{ type: 'text' as const, text: String(i) }];
@@ -68,7 +68,7 @@ it('freezes all messages', () => {
 });
 
 it.each([2, 40])(
-  'sends what was said, whatever middleware do to their view, after %i turns',
+  'a request has the real history, whatever middleware do to their view, after %i turns',
   async (turns) => {
     const sent: string[] = [];
     const model: Model = {

@@ -69,7 +69,7 @@ describe('the last result of a batch', () => {
   const agentWith = (store: Store, options: Partial<AgentOptions> = {}) =>
     new Agent({ model: twoTurns(), tools: [make('a'), make('b')], store, ...options });
 
-  it('is written with the answer to it: one append for each turn', async () => {
+  it('is written together with the next answer: one append per turn', async () => {
     const { store, appends } = recording();
     const { messages } = await agentWith(store).session('s').run('go');
     expect(appends).toEqual([
@@ -90,7 +90,7 @@ describe('the last result of a batch', () => {
     expect(appends).toEqual([START, ['assistant'], ['result c1'], ['assistant'], ['run_end']]);
   });
 
-  it('is written at once where somebody watches', async () => {
+  it('is written at once if somebody watches', async () => {
     for (const way of ['stream', 'observer']) {
       const { store, appends } = recording();
       const observers = way === 'observer' ? [() => {}] : [];
@@ -128,7 +128,7 @@ describe('the last result of a batch', () => {
     expect(appends.slice(-2)).toEqual([['result slow', 'assistant'], ['run_end']]);
   });
 
-  it('takes the state of its tool along', async () => {
+  it('is written with the state of its tool', async () => {
     const cell = defineState({ name: 'count', scope: 'session', initial: 0 });
     const { store, appends } = recording();
     const tools = [make('a', (_, ctx) => ctx.state.update(cell, (n) => n + 1))];
@@ -168,7 +168,7 @@ describe('the last result of a batch', () => {
     expectValidHistory(await session.messages());
   });
 
-  it('is there for whoever looks at the session meanwhile', async () => {
+  it('is visible to anybody who reads the session meanwhile', async () => {
     const { store } = recording();
     const agent = agentWith(store, { middleware: [{ name: 'look', beforeModel: () => look() }] });
     const session = agent.session('s');
@@ -238,7 +238,7 @@ describe('a result that cannot be written when its time has come', () => {
   it.each([
     ['a store that answers at once', true],
     ['a store that takes its time', false],
-  ])('ends the run with why, before anything else has effects (%s)', async (_, sync) => {
+  ])('ends the run with the reason before anything else has effects (%s)', async (_, sync) => {
     const { appends, calls, ran, stored } = await overtaken(sync);
     expect(appends).toEqual([START, ['assistant']]);
     expect(stored).toEqual([...START, 'assistant', 'run_start']);

@@ -101,7 +101,7 @@ describe('an append in flight when a run is aborted', () => {
     expect(entries.at(-1)).toMatchObject({ type: 'run_end', status: 'aborted' });
   });
 
-  it('is waited for no longer than it has to be, and what it wrote late can be gone on with', async () => {
+  it('is waited for no longer than needed, and the session can be continued after its late write', async () => {
     const clock = fakeClock();
     let ms = 0;
     const { store, kept } = slowStore(clock, () => ms);
@@ -229,7 +229,7 @@ describe('a store that stops answering', () => {
     },
   );
 
-  it('leaves a session that the same process goes on with when it answers again', async () => {
+  it('leaves a session that the same process can continue when the store answers again', async () => {
     const clock = fakeClock();
     let goOn = (): void => {};
     const late = new Promise<void>((resolve) => {
@@ -251,7 +251,7 @@ describe('a store that stops answering', () => {
     await expectUsable(kept);
   });
 
-  it('has no limit where that is asked for', async () => {
+  it('has no time limit if the options say so', async () => {
     const clock = fakeClock();
     const { store } = slowStore(clock, () => 1_000_000);
     const agent = new Agent({ model: scriptedModel(['done']), store, clock, storeTimeoutMs: Infinity });
@@ -260,7 +260,7 @@ describe('a store that stops answering', () => {
 });
 
 describe('a store that says it failed and has written all the same', () => {
-  it.each([1, 2, 3, 4])('leaves a session that can be gone on with: append %i', async (nth) => {
+  it.each([1, 2, 3, 4])('leaves a session that can be continued: append %i', async (nth) => {
     const kept = memoryStore();
     let appends = 0;
     const append: Store['append'] = (...args) => {
@@ -279,7 +279,7 @@ describe('a store that says it failed and has written all the same', () => {
   });
 });
 
-it('what a tool left behind wants to write while the run is ended comes too late', async () => {
+it('a write of an abandoned tool comes too late once the run is ending', async () => {
   const clock = fakeClock();
   let ms = 0;
   const { store, kept } = slowStore(clock, () => ms);

@@ -111,7 +111,7 @@ const JOURNALS: Readonly<Record<string, (agent: Agent) => Promise<unknown>>> = {
 
 describe('a snapshot', () => {
   for (const [what, run] of Object.entries(JOURNALS))
-    it(`of any entry says what the entries before it come to: ${what}`, async () => {
+    it(`after any entry equals what the entries before it add up to: ${what}`, async () => {
       const entries = await journalOf(run);
       const whole = new SessionState('s');
       for (const entry of entries) applyEntry(whole, entry);
@@ -159,7 +159,7 @@ describe('a snapshot', () => {
     expect(new Set(ids).size).toBe(403);
   });
 
-  it('is written so rarely that it adds little, and is there after a run that never ended', async () => {
+  it('is written rarely enough to add little, and is there after a run that never ended', async () => {
     const store = memoryStore();
     const snapshots: Snapshot[] = [];
     const noting: Store = Object.assign(Object.create(store) as Store, {
@@ -186,7 +186,7 @@ describe('a snapshot', () => {
     expect(result.turns).toBe(open!.turns + 6);
   });
 
-  it('that cannot be used is passed over', async () => {
+  it('that cannot be used is ignored', async () => {
     const store = memoryStore();
     await agentWith(store, 400).session('s').run('go');
     for (const state of ['{"version":99}', 'null', '{', '[]']) {

@@ -276,7 +276,7 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
       expect(one.calls).toBe(2);
     });
 
-    it('does not hide that a layer further out forgot to await', async () => {
+    it('does not hide that an outer layer forgot to await', async () => {
       const forgetful = layerAt(seam, 'forgetful', { wrap: async (_, next) => void next() });
       const { failed, text: shown } = await trial(seam, [forgetful, through('a')], ['one']).run();
       expect(failed).toBe(true);
@@ -369,7 +369,7 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
     expect(unhandled).not.toHaveBeenCalled();
   });
 
-  it('passes errors through as the same object and says beside it who raised it', async () => {
+  it('passes errors through as the same object and records who raised it', async () => {
     const inside = new Error('inside');
     const seen: unknown[] = [];
     const looking = (name: string) =>
@@ -389,7 +389,7 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
     expect(attribution(inside)).toEqual({ hook: seam, attempts: 2 });
   });
 
-  it('keeps thrown values that are no errors as they are', async () => {
+  it('keeps thrown values that are not errors as they are', async () => {
     const seen: unknown[] = [];
     const outer = layerAt(seam, 'outer', {
       wrap: (_, next) =>
@@ -447,7 +447,7 @@ describe.each(CALL_SEAMS)('next() at the %s seam', (seam) => {
       expect(await stored([choosing(1, true), logging], ['a', 'b', 'c'])).toEqual([['attempt 2 of 0']]);
     });
 
-    it('commits the attempt whose result was returned, also where several came to the same object', async () => {
+    it('commits the attempt whose result was returned, even if several returned the same object', async () => {
       let known: unknown;
       const same = layerAt(seam, 'same', {
         async wrap(_, next) {

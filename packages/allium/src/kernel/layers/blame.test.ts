@@ -22,7 +22,7 @@ const throws = (value: unknown) => (): never => {
   throw value;
 };
 
-describe('a thrown value that is no error', () => {
+describe('a thrown value that is not an error', () => {
   it.each([
     ['beforeRun'],
     ['wrapRun'],
@@ -58,7 +58,7 @@ describe('a thrown value that is no error', () => {
     expect(attribution(error)).toMatchObject({ hook: 'model', attempts: 1 });
   });
 
-  it('of a model, after a middleware threw the same around a tool, is an error of the model', async () => {
+  it('of a model is an error of the model, even if a middleware threw the same value before', async () => {
     const odd = defineMiddleware({ name: 'odd', beforeTool: throws('x') });
     const model = scriptedModel([toolCalls({ name: 'look' }), failWith('x')]);
     const error = await failureOf(agentOf(odd, { model }));
@@ -111,7 +111,7 @@ describe('an onRequest that throws', () => {
     expect(attribution(error)).toEqual({ hook: 'onRequest' });
   });
 
-  it('is named also where it answers with what is no decision', async () => {
+  it('is named also if it returns something that is not a decision', async () => {
     const error = await failureOf(agentOf(asks, { onRequest: () => ({ type: 'perhaps' }) as never }));
     expect(error).toMatchObject({
       code: 'INVALID_OPTION',
@@ -131,7 +131,7 @@ describe('an onRequest that throws', () => {
   });
 });
 
-describe('a guard that returns what it may not', () => {
+describe('a guard that returns something invalid', () => {
   const guarded = (guard: Partial<NonNullable<Middleware['guard']>>) =>
     failureOf(agentOf(defineMiddleware({ name: 'strict', guard: { on: ['input'], ...guard } })));
 
@@ -170,7 +170,7 @@ describe('a guard that returns what it may not', () => {
       { judge: () => ({ type: 'deny', reason: { why: 'my SECRET' } }) as never },
       "its judge returned { type: 'deny', reason: an object }. `reason` is text.",
     ],
-  ])('is told what it returned and what is expected: %#', async (guard, said) => {
+  ])('gets an error with what it returned and what is expected: %#', async (guard, said) => {
     const error = await guarded(guard);
     expect(error.code).toBe('GUARD_FAILED');
     expect(error.message).toContain(`Guard "strict" failed, so nothing more was released: ${said}`);
@@ -178,7 +178,7 @@ describe('a guard that returns what it may not', () => {
     expect(error.cause).toMatchObject({ code: 'INVALID_HOOK_RESULT' });
   });
 
-  it('says nothing of what it threw: that may quote what it judged', async () => {
+  it('is reported without what it threw, which may quote the judged text', async () => {
     const error = await guarded({ judge: throws(new Error('my SECRET')) });
     expect(error.message).toBe(
       'The run failed: Guard "strict" failed, so nothing more was released. (in guard of "strict")',
@@ -204,12 +204,12 @@ describe('ctx.result without ctx.skip in beforeTool', () => {
     );
   });
 
-  it('with it, answers without the tool', async () => {
+  it('together with ctx.skip, answers without the tool', async () => {
     const { messages } = await agentOf(preset({ skip: true })).run('hi');
     expect(messages[2]).toMatchObject({ isError: false, content: [{ text: 'known' }] });
   });
 
-  it('is taken back where the middleware fails open', async () => {
+  it('is undone if the middleware fails open', async () => {
     const { messages } = await agentOf({ ...preset({}), onFail: 'open' }).run('hi');
     expect(messages[2]).toMatchObject({ isError: false, content: [{ text: 'seen' }] });
   });

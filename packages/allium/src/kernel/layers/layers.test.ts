@@ -84,7 +84,7 @@ describe.each(CALL_SEAMS)('layers at the %s seam', (seam) => {
     ]);
   });
 
-  it('calls process at the seams it lists only', async () => {
+  it('calls process only at the seams it lists', async () => {
     const seen: string[] = [];
     const process = async (ctx: { seam: string }, next: () => Promise<unknown>) => {
       seen.push(ctx.seam);
@@ -151,7 +151,7 @@ describe.each(CALL_SEAMS)('layers at the %s seam', (seam) => {
     });
   });
 
-  it('gives an after hook that replaced the result the last word inward, and outer ones the replaced result', async () => {
+  it('gives outer layers the result that an after hook replaced', async () => {
     const seen: string[] = [];
     const outer = layerAt(seam, 'outer', { after: (ctx) => void seen.push(textOf(ctx.result)) });
     const replacing = layerAt(seam, 'replacing', {
@@ -197,7 +197,7 @@ describe.each(CALL_SEAMS)('layers at the %s seam', (seam) => {
       });
     });
 
-    it('does not short-circuit on the preset of a before hook that failed after all', async () => {
+    it('does not short-circuit on the preset of a before hook that then failed', async () => {
       const open = layerAt(seam, 'open', {
         onFail: 'open',
         async before(ctx) {
@@ -237,7 +237,7 @@ describe.each(CALL_SEAMS)('layers at the %s seam', (seam) => {
       expect(one.calls).toBe(1);
     });
 
-    it('calls inward as if it were not there when a wrap fails before next()', async () => {
+    it('goes on as if the layer were not there if a wrap fails before next()', async () => {
       const open = layerAt(seam, 'open', {
         onFail: 'open',
         wrap() {
@@ -260,7 +260,7 @@ describe.each(CALL_SEAMS)('layers at the %s seam', (seam) => {
       expect(one.calls).toBe(1);
     });
 
-    it('never takes an error that came through next() for its own', async () => {
+    it('never takes an error from next() as its own', async () => {
       const inside = new Error('from inside');
       const open = layerAt(seam, 'open', { onFail: 'open', wrap: (_, next) => next() });
       const one = trial(seam, [open], [inside, 'second']);
@@ -377,7 +377,7 @@ describe('a tool result set by a layer', () => {
     expect(await trial('tool', [shorter]).run()).toMatchObject({ failed: false, text: 'short' });
   });
 
-  it('is required where ctx.skip is set', async () => {
+  it('is required if ctx.skip is set', async () => {
     const { failed, text: shown } = await trial('tool', [
       {
         name: 'skipping',
@@ -391,7 +391,7 @@ describe('a tool result set by a layer', () => {
   });
 });
 
-it('rejects a response that is none, saying what was received', async () => {
+it('a response that is not one is rejected with what was received', async () => {
   const { cause } = await trial('model', [{ name: 'odd', wrapModel: () => 'text' as never }]).run();
   expect(cause).toMatchObject({
     code: 'INVALID_HOOK_RESULT',
@@ -558,7 +558,7 @@ describe('what a layer writes is what the call uses', () => {
   });
 });
 
-it('keeps a preset response out of the usage', async () => {
+it('a preset response does not count in the usage', async () => {
   const model = scriptedModel([]);
   const agent = new Agent({
     model,

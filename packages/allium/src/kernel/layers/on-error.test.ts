@@ -79,7 +79,7 @@ describe.each(CALL_SEAMS)('onError at the %s seam', (seam) => {
     expect((await one.run()).text).toBe('ok');
   });
 
-  it('is the catch of its own layer: its wrap is outside of it, its error is not its own', async () => {
+  it('catches errors from inside its own layer only, not those of its own wrap', async () => {
     const log: string[] = [];
     const both: Middleware = {
       ...layerAt(seam, 'both', {
@@ -134,7 +134,7 @@ describe.each(CALL_SEAMS)('onError at the %s seam', (seam) => {
     );
   });
 
-  it('is not asked once the run is aborted, whatever error came of it', async () => {
+  it('is not asked once the run is aborted, whatever error follows', async () => {
     const controller = new AbortController();
     const onError = vi.fn(() => 'retry' as const);
     const inner = layerAt(seam, 'inner', {
@@ -214,7 +214,7 @@ describe('onError at the model seam', () => {
     });
   });
 
-  it("takes 'fallback' to the model that has just failed for no opinion: the error goes on", async () => {
+  it("treats 'fallback' to the model that just failed as no opinion: the error goes on", async () => {
     const [first, second] = [new Error('first is down'), new Error('second is down')];
     const spare = scriptedModel([failWith(second)], { id: 'spare', repeat: true });
     const always = (name: string): Middleware => ({
@@ -313,7 +313,7 @@ describe('onError at the model seam', () => {
     expect(states.map(({ value }) => value)).toEqual([[failure!.message, 'asked']]);
   });
 
-  it('commits nothing of onError where there is no turn to start again', async () => {
+  it('commits nothing of onError if there is no turn to start again', async () => {
     const learnt = defineState({ name: 'learnt', scope: 'session', initial: 0 });
     const asking: Middleware = {
       name: 'asking',

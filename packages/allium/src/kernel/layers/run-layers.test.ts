@@ -54,7 +54,7 @@ describe('around a run', () => {
     expect(seen).toEqual(['done', undefined, undefined, broken]);
   });
 
-  it('calls afterRun of every layer although one of them and the run failed; the first error stands', async () => {
+  it('calls afterRun of every layer even if one of them and the run failed; the first error counts', async () => {
     const first = new Error('the run failed');
     const called: string[] = [];
     const failing = (name: string): Middleware => ({
@@ -239,7 +239,7 @@ describe('around a run', () => {
     ['part of one', { status: 'done', text: 'fine' }, 'lacks a valid stop, messages, usage'],
     ['a wrong reason', { stop: { reason: 'tired' } }, 'lacks a valid stop. Spread the one next() returned'],
     ['a wrong list', { messages: ['hi'], queued: undefined }, 'lacks a valid messages, queued. Spread'],
-  ])('refuses what is %s, and says whose it is', async (kind, given, told) => {
+  ])('refuses a result that is %s, and says whose it is', async (kind, given, told) => {
     const made = (ctx: RunContext) =>
       (kind.startsWith('a ') ? { ...runResult(ctx, 'fine'), ...(given as object) } : given) as RunResult;
     const hooks: Middleware[] = [
@@ -272,7 +272,7 @@ describe('around a run', () => {
 });
 
 describe('a wrapRun that forgets', () => {
-  it('to await next() is told so', async () => {
+  it('to await next() gets an error that says so', async () => {
     const model = scriptedModel([() => ({ parts: [], hangs: true })]);
     const forgetful: Middleware = { name: 'forgetful', wrapRun: async (_, next) => void next() };
     await expect(new Agent({ model, middleware: [forgetful] }).run('go')).rejects.toMatchObject({
@@ -281,7 +281,7 @@ describe('a wrapRun that forgets', () => {
     });
   });
 
-  it('to call next() is told so', async () => {
+  it('to call next() gets an error that says so', async () => {
     await expect(
       new Agent({ model: scriptedModel([]), middleware: [{ name: 'idle', wrapRun() {} }] }).run('go'),
     ).rejects.toMatchObject({
@@ -290,7 +290,7 @@ describe('a wrapRun that forgets', () => {
     });
   });
 
-  it('to rethrow an error is told so, with the error as cause', async () => {
+  it('to rethrow an error gets an error that says so, with the original as cause', async () => {
     const inside = new Error('inside');
     const swallowing: Middleware = {
       name: 'swallowing',

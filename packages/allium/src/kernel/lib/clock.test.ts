@@ -3,7 +3,7 @@ import { fakeClock } from 'allium/testing';
 import { describe, expect, it, vi } from 'vitest';
 
 describe('sleep', () => {
-  it('waits as long as it is told', async () => {
+  it('waits for the given time', async () => {
     const clock = fakeClock();
     const done = vi.fn();
     const waiting = sleep(100, undefined, clock).then(done);
@@ -26,7 +26,7 @@ describe('sleep', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('takes its listener back when it is over', async () => {
+  it('removes its listener when it is over', async () => {
     const clock = fakeClock();
     const { signal } = new AbortController();
     const remove = vi.spyOn(signal, 'removeEventListener');
@@ -46,7 +46,7 @@ describe('systemClock', () => {
     expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1000);
   });
 
-  it('takes waits longer than a timer can hold without firing at once', () => {
+  it('waits longer than a timer can hold, instead of firing at once', () => {
     vi.useFakeTimers();
     const fired = vi.fn();
     const cancel = systemClock.setTimer(fired, Number.MAX_SAFE_INTEGER);
@@ -58,7 +58,7 @@ describe('systemClock', () => {
 });
 
 describe('systemClock', () => {
-  it('measures durations by a clock that nobody can set', () => {
+  it('measures durations with a clock that nobody can set', () => {
     const now = vi.spyOn(Date, 'now');
     const before = systemClock.monotonic!();
     now.mockReturnValue(0);
@@ -68,7 +68,7 @@ describe('systemClock', () => {
     now.mockRestore();
   });
 
-  it('takes the wall clock of a clock that has nothing else', () => {
+  it('uses the wall clock of a clock that has nothing else', () => {
     expect(monotonic({ now: () => 7, setTimer: () => () => {} })).toBe(7);
   });
 });

@@ -53,7 +53,7 @@ describe('control signals', () => {
 });
 
 describe('attribution', () => {
-  it('is kept beside the error: the first note stands', () => {
+  it('is kept beside the error, and the first note counts', () => {
     const error = Object.freeze(new Error('x'));
     expect(attribution(error)).toBeUndefined();
     attribute(error, { middleware: 'a', hook: 'wrapModel' });
@@ -62,14 +62,14 @@ describe('attribution', () => {
     expect(attribution(error)).toEqual({ middleware: 'a', hook: 'wrapModel' });
   });
 
-  it('counts anew when a model or tool throws the same object again', () => {
+  it('starts again when a model or tool throws the same object again', () => {
     const error = new Error('x');
     attribute(error, { hook: 'model', attempts: 1 }, undefined, { final: true });
     attribute(error, { hook: 'model', attempts: 2 });
     expect(attribution(error)).toEqual({ hook: 'model', attempts: 2 });
   });
 
-  it('knows nothing about values that are no objects', () => {
+  it('knows nothing about values that are not objects', () => {
     attribute('text', { hook: 'model' });
     expect(attribution('text')).toBeUndefined();
   });
@@ -120,7 +120,7 @@ describe('messages', () => {
   });
 });
 
-it('takes for thenable what has a then', () => {
+it('isThenable() is true for anything with a then method', () => {
   const thenable = Object.defineProperty({}, 'then', { value: () => {} });
   const almost = Object.defineProperty({}, 'then', { value: 5 });
   expect([Promise.resolve(), thenable].map((value) => isThenable(value as unknown))).toEqual([true, true]);

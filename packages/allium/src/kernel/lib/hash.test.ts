@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalJson, Hash, hash, toolCallKey } from './hash.js';
 
 describe('canonical', () => {
-  it('is what JSON.stringify says of a text, character by character', () => {
+  it('writes a text exactly like JSON.stringify', () => {
     for (let code = 0; code < 0x300; code++) {
       const text = `a${String.fromCharCode(code)}b`;
       expect(canonicalJson(text)).toBe(JSON.stringify(text));
@@ -18,7 +18,7 @@ describe('canonical', () => {
     expect(canonicalJson([undefined, () => {}])).toBe('[null,null]');
   });
 
-  it('takes dates and the like as their own JSON', () => {
+  it('takes dates and similar objects as their own JSON', () => {
     expect(canonicalJson({ at: new Date(0) })).toBe('{"at":"1970-01-01T00:00:00.000Z"}');
   });
 
@@ -51,7 +51,7 @@ describe('hash', () => {
     );
   });
 
-  it('is the same in one go and in pieces, and copies go their own ways', () => {
+  it('is the same in one go and in pieces, and copies are independent', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (a, b) => {
         const begun = new Hash().text(a);

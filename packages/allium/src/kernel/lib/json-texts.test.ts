@@ -95,7 +95,7 @@ describe('readArguments', () => {
     ['[4111111111111111e-3,1E+2]', '[4111111111111.111,100]'],
     ['{"1e9":"1e9 \\"1e9","n":1.0,"card":6222021000123456781}', undefined],
     ['[12345678901234567890e3]', undefined],
-  ])('keeps of numbers what was judged: %s', (given, kept = given) => {
+  ])('keeps numbers as they were judged: %s', (given, kept = given) => {
     expect(readArguments(given)!.kept).toBe(kept);
     expect(JSON.parse(kept)).toEqual(JSON.parse(given));
   });
@@ -122,7 +122,7 @@ describe('unescaped', () => {
 });
 
 describe('asJson', () => {
-  it('gives what would be stored, undefined for what cannot be', () => {
+  it('returns what would be stored, or undefined if it cannot be stored', () => {
     const circular: { self?: unknown } = {};
     circular.self = circular;
     expect(toStoredJson({ at: new Date(0), no: undefined })).toEqual({ at: '1970-01-01T00:00:00.000Z' });

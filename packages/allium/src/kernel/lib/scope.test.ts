@@ -25,7 +25,7 @@ describe('Scope', () => {
     expect(scope.reason).toBe('first');
   });
 
-  it('makes a signal when somebody reads it, aborted or not', () => {
+  it('creates its signal when it is first read, aborted or not', () => {
     const run = new Scope();
     const call = new Scope(run);
     const { signal } = call;
@@ -37,7 +37,7 @@ describe('Scope', () => {
     expect(new Scope(run).signal.reason).toBe(reason);
   });
 
-  it('tells listeners once, in the order they came, through any number of scopes', () => {
+  it('calls each listener once, in the order they were added, through any number of scopes', () => {
     const run = new Scope();
     let inner = run;
     for (let depth = 0; depth < 5; depth++) inner = new Scope(inner);
@@ -50,7 +50,7 @@ describe('Scope', () => {
     expect(told).toEqual(['run', 'first x', 'second']);
   });
 
-  it('tells a listener that comes too late at once', () => {
+  it('calls a listener at once if it is added too late', () => {
     const scope = new Scope();
     scope.abort('gone');
     const late = vi.fn();
@@ -58,7 +58,7 @@ describe('Scope', () => {
     expect(late).toHaveBeenCalledExactlyOnceWith('gone');
   });
 
-  it('forgets listeners that were taken back, before and while it tells', () => {
+  it('does not call removed listeners, even if they are removed while it calls others', () => {
     const run = new Scope();
     const call = new Scope(run);
     const [early, mutual] = [vi.fn(), vi.fn()];
@@ -70,7 +70,7 @@ describe('Scope', () => {
     expect(mutual).not.toHaveBeenCalled();
   });
 
-  it('tells nobody once it is closed, and can be listened to again', () => {
+  it('calls nobody once it is closed, and can be listened to again', () => {
     const run = new Scope();
     const call = new Scope(run);
     const [closed, open, again] = [vi.fn(), vi.fn(), vi.fn()];
@@ -85,7 +85,7 @@ describe('Scope', () => {
     expect(again).toHaveBeenCalledTimes(1);
   });
 
-  it('tells only those who listen in it or further in', () => {
+  it('calls only listeners in it or further in', () => {
     const run = new Scope();
     const [call, sibling] = [new Scope(run), new Scope(run)];
     const told: string[] = [];
@@ -98,7 +98,7 @@ describe('Scope', () => {
     expect(told).toEqual(['attempt', 'sibling', 'run']);
   });
 
-  it('holds on to nobody who was taken back, told, or closed', () => {
+  it('keeps no reference to a listener that was removed, called or closed', () => {
     const run = new Scope();
     const call = new Scope(run);
     const held = () => (run as unknown as { listeners: { first: unknown; last: unknown } }).listeners;
@@ -135,7 +135,7 @@ describe('untilAborted', () => {
 });
 
 describe('supervised', () => {
-  it('gives work a moment to wind down after an abort', async () => {
+  it('gives work a moment to finish after an abort', async () => {
     const clock = fakeClock();
     const scope = new Scope();
     let resolve = (_: string): void => {};
@@ -154,7 +154,7 @@ describe('supervised', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('leaves behind what ignores its signal', async () => {
+  it('stops waiting for work that ignores its signal', async () => {
     const clock = fakeClock();
     const scope = new Scope();
     const deaf = supervised(new Promise(() => {}), scope, clock.setTimer, 100).catch(

@@ -25,7 +25,7 @@ describe('kinds', () => {
     [kinds.listOf(kinds.text, undefined, 1), [], 'a non-empty list'],
     [kinds.either(kinds.text, kinds.func()), 1, 'text or a function'],
     [kinds.shape({ a: kinds.text }), 'a', 'an object'],
-  ])('%# refuse what is not one', (kind, value, expected) => {
+  ])('%# refuse a wrong value', (kind, value, expected) => {
     expect(() => checkValue('x', kind, value)).toThrow(`Expected \`x\` to be ${expected}, got `);
   });
 
@@ -36,7 +36,7 @@ describe('kinds', () => {
     [kinds.either(kinds.text, kinds.listOf(kinds.text)), ['a']],
     [kinds.recordOf(kinds.integer(0)), { a: 0, b: undefined }],
     [kinds.methods<{ now(): number }>('now'), { now: () => 0 }],
-  ])('%# let pass what is one', (kind, value) => {
+  ])('%# accept a right value', (kind, value) => {
     expect(() => checkValue('x', kind, value)).not.toThrow();
   });
 
@@ -54,7 +54,7 @@ describe('kinds', () => {
     expect(() => checkValue('x', kind, value)).toThrow(message);
   });
 
-  it('say the same as JSON Schema, in which code has a mark of its own', () => {
+  it('have a JSON Schema that says the same, with a mark for what only code can give', () => {
     expect(
       kinds.shape({
         a: kinds.required(kinds.integer(1, 9)),

@@ -16,14 +16,14 @@ async function blocks(systemPrompt: readonly (string | SystemBlock)[], ...middle
 }
 
 describe('a system prompt of several blocks', () => {
-  it('is one text for hooks and models, and blocks for those who take them', async () => {
+  it('is one text for hooks and most models, and blocks for models that take blocks', async () => {
     expect(await blocks([rules, '', 'Today is Monday.'])).toEqual({
       prompt: 'The rules.\n\nToday is Monday.',
       blocks: [rules, { text: 'Today is Monday.' }],
     });
   });
 
-  it('keeps its blocks when something is added behind them', async () => {
+  it('keeps its blocks when something is appended', async () => {
     const more = { name: 'more', transformSystemPrompt: (prompt: string) => `${prompt}\n\nBe kind.` };
     expect((await blocks([rules, 'Today.'], more)).blocks).toEqual([
       rules,
@@ -32,7 +32,7 @@ describe('a system prompt of several blocks', () => {
     ]);
   });
 
-  it('never brings back what somebody changed, and cuts nothing in two', async () => {
+  it('never restores changed text, and cuts no block in two', async () => {
     const change = {
       name: 'change',
       transformSystemPrompt: (prompt: string) => prompt.replace('Today', 'Now'),

@@ -30,7 +30,7 @@ async function resultOf(made: Tool) {
 }
 
 describe('tool({ output })', () => {
-  it('gives the value that passed to the model as JSON, and typed to the application', async () => {
+  it('gives the validated value to the model as JSON, and typed to the application', async () => {
     const made = weather({ degrees: 21, extra: true });
     const message = await resultOf(made);
     expect(message).toMatchObject({ isError: false, details: { degrees: 21 } });
@@ -78,7 +78,7 @@ describe('tool({ output })', () => {
     expect(await resultOf(failed)).toMatchObject({ isError: true, content: [{ text: 'Offline.' }] });
   });
 
-  it('tells the model what it returns, where the schema can say it', async () => {
+  it('tells the model what the tool returns, if the schema can say it', async () => {
     const model = scriptedModel([text('done')], { repeat: true });
     await new Agent({ model, tools: [weather(1)] }).run('go');
     expect(model.requests[0]!.tools[0]!.outputSchema).toMatchObject({

@@ -62,7 +62,7 @@ describe('a price', () => {
     return { model, ended: new Agent({ model, limits, priceOf: priceOf as never }).run('go') };
   };
 
-  it('that `priceOf` throws for fails the run, with what was thrown and before anything is asked', async () => {
+  it('for which `priceOf` throws fails the run with that error, before the model is called', async () => {
     const thrown = new TypeError('no such row');
     const priceOf = () => {
       throw thrown;
@@ -77,7 +77,7 @@ describe('a price', () => {
       expect(model.requests).toHaveLength(0);
     }
   });
-  it('that cannot be read is told once, however many agents hand it down', async () => {
+  it('that cannot be read is reported once, however many agents pass it on', async () => {
     const thrown = new Error('no such row');
     const outer = new Agent({
       model: scriptedModel([]),
@@ -118,7 +118,7 @@ describe('a price', () => {
     const rejects = run(() => Promise.reject(new Error('nobody hears of this'))).ended;
     await expect(rejects).rejects.toThrow('got a promise.');
   });
-  it('of 0 is a price, and null is none', async () => {
+  it('of 0 is a price, and null means no price', async () => {
     const nothing = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
     expect((await run(() => nothing, { costUsd: 1 }).ended).costUsd).toBe(0);
     expect((await run(() => null).ended).costUsd).toBeUndefined();
@@ -154,7 +154,7 @@ describe('a budget', () => {
     expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(2500);
     expect(budget.reserve(model, () => 0, undefined, 0.25)?.maxOutputTokens).toBe(1875);
   });
-  it('gives no part that is too short for an answer while others may leave more', () => {
+  it('grants no part too short for an answer while other calls may leave more', () => {
     const budget = new Budget({ tokens: 2000 }, () => undefined);
     const first = budget.reserve(model, () => 0, undefined, 0.25);
     expect(first?.maxOutputTokens).toBe(1024);
@@ -163,7 +163,7 @@ describe('a budget', () => {
     const tight = new Budget({ tokens: 100 }, () => undefined);
     expect(tight.reserve(model, () => 10, undefined, 0.25)?.maxOutputTokens).toBe(90);
   });
-  it('has nobody wait when no call is under way, whatever is left over of sums of dollars', () => {
+  it('makes nobody wait when no call is under way, whatever rounding leaves of dollars', () => {
     const budget = new Budget({ costUsd: 1 }, () => ({ input: 0, output: 1e5 }));
     const [first, second] = [2, 6].map((output) => budget.reserve(model, () => 0, output, 1));
     budget.add(NO_USAGE, 0, first);
@@ -181,14 +181,14 @@ describe('a budget', () => {
       expect.objectContaining({ reason: 'max_tokens' }),
     );
   });
-  it('tells a call that others leave no room for from one there is no room for at all', () => {
+  it('distinguishes a call that must wait for others from one that can never fit', () => {
     const session = new Budget({ tokens: 30 }, () => undefined);
     const run = new Budget({ tokens: 100 }, () => undefined, session);
     run.reserve(model, () => 10, 15, 1);
     expect(isCrowded(refusal(() => run.reserve(model, () => 29, undefined, 1)))).toBe(true);
     expect(isCrowded(refusal(() => run.reserve(model, () => 30, undefined, 1)))).toBe(false);
   });
-  it('prices cached tokens like input where nothing else is said', () => {
+  it('prices cached tokens like input by default', () => {
     const used = { inputTokens: 1, outputTokens: 1, cacheRead: 10, cacheWrite: 10, totalTokens: 22 };
     expect(costOf(price, used)).toBeCloseTo((1 + 2 + 10 + 10) / 1e6, 12);
     expect(costOf({ ...price, cacheRead: 0.1, cacheWrite: 2 }, used)).toBeCloseTo((1 + 2 + 1 + 20) / 1e6, 12);
@@ -234,7 +234,7 @@ describe('estimateTokens', () => {
     expect(estimateTokens(request, 0, history)).toBe(5100);
   });
 
-  it('counts the characters that an answer does not tell of', () => {
+  it('counts by characters what the usage of an answer leaves out', () => {
     const told = (part: Partial<Usage>, totalTokens: number) => {
       return { ...assistantMessage('a'.repeat(392)), id: '', usage: { ...NO_USAGE, ...part, totalTokens } };
     };
@@ -253,7 +253,7 @@ describe('a model that does not say what it used', () => {
   const silent = (script: readonly Script[], options: Partial<AgentOptions> = {}) =>
     agent([], { model: scriptedModel(script, { price, usage: {} }), ...options });
 
-  it('costs nobody knows how much, with a price or without; a later call does not change that', async () => {
+  it('has unknown cost, with a price or without, and a later call does not change that', async () => {
     for (const model of [scriptedModel(['a'], { price, usage: {} }), scriptedModel(['a'], { usage: {} })]) {
       const { costUsd, usage: used } = await agent([], { model }).run('go');
       expect([costUsd, used]).toEqual([undefined, NO_USAGE]);
@@ -262,7 +262,7 @@ describe('a model that does not say what it used', () => {
     expect([costUsd, used.totalTokens]).toEqual([undefined, 5]);
   });
 
-  it('nor is it known after a resume, and it is written once', async () => {
+  it('has unknown cost after a resume too, and this is written once', async () => {
     const ask = tool({
       name: 'ask',
       description: '',
@@ -281,14 +281,14 @@ describe('a model that does not say what it used', () => {
     expect(entries.filter(({ type }) => type === 'usage')).toHaveLength(1);
   });
 
-  it('costs nothing where nothing was asked or answered', async () => {
+  it('costs nothing if nothing was sent or answered', async () => {
     const failing = failWith(Object.assign(new Error('Down'), { status: 503 }));
     const again: Middleware = { name: 'again', wrapModel: (_, next) => next().catch(() => next()) };
     const { costUsd } = await agent([failing, text('a', usage(3, 2))], { middleware: [again] }).run('go');
     expect(costUsd).toBe(costOf(price, { ...NO_USAGE, ...usage(3, 2) }));
   });
 
-  it('is counted as estimated where tokens or money are limited', async () => {
+  it('is counted by estimate if tokens or money are limited', async () => {
     const long = 'x'.repeat(4000);
     for (const limits of [{ tokens: 5000 }, { costUsd: 0.005 }]) {
       const { costUsd, usage: used } = await silent([long], { limits }).run('go');
@@ -311,7 +311,7 @@ describe('a model that says only part of what it used', () => {
     return { costUsd, used, message: (messages[1] as AssistantMessage).usage };
   };
 
-  it('costs nobody knows how much, and what it said is kept', async () => {
+  it('has unknown cost, and the reported counts are kept', async () => {
     for (const told of [{ inputTokens: 4 }, { outputTokens: 4 }, { cacheRead: 4 }, { totalTokens: 4 }]) {
       const { costUsd, used, message } = await counted(told, {});
       expect(costUsd).toBeUndefined();
@@ -321,7 +321,7 @@ describe('a model that says only part of what it used', () => {
   });
 
   it.each([{ tokens: 9000 }, { costUsd: 0.009 }])(
-    'is estimated for the rest where %j limits',
+    'is estimated for the rest if %j limits',
     async (limits) => {
       const cases: [Partial<Usage>, [input: number, output: number, total: number]][] = [
         [{ inputTokens: 4 }, [4, 1000, 1004]],
@@ -342,7 +342,7 @@ describe('a model that says only part of what it used', () => {
     },
   );
 
-  it('says all where one part follows from the total', async () => {
+  it('counts as complete if the missing part follows from the total', async () => {
     for (const told of [
       { inputTokens: 4, totalTokens: 20, cacheRead: 6 },
       { outputTokens: 10, totalTokens: 20, cacheRead: 6 },
@@ -355,7 +355,7 @@ describe('a model that says only part of what it used', () => {
       }
   });
 
-  it('is not estimated for what it says is nothing', async () => {
+  it('is not estimated for a count that it reports as 0', async () => {
     const { used, costUsd } = await counted(usage(4, 0), { limits: { tokens: 9000 } });
     expect(used.totalTokens).toBe(4);
     expect(costUsd).toBe(4e-6);

@@ -90,7 +90,7 @@ describe.each([
     expect([ran, model.requests.length]).toEqual([[], 2]);
   });
 
-  it('counts anew after a whole one', async () => {
+  it('counts from the start after a whole answer', async () => {
     const cut = () => ending('length', { calls: 1 });
     const { agent } = setup([cut(), ending('tool-calls', { calls: 0, said: 'x' }), cut(), 'done'], {
       middleware: [
@@ -103,7 +103,7 @@ describe.each([
 
   const more = () => ({ id: '', role: 'user' as const, content: [{ type: 'text' as const, text: 'more' }] });
 
-  it('without calls is no final answer, and its text is there', async () => {
+  it('without calls is not a final answer, but its text is kept', async () => {
     const { agent } = setup([ending('length')], { middleware });
     const result = await agent.run('write');
     expect(result).toMatchObject({
@@ -114,7 +114,7 @@ describe.each([
     });
   });
 
-  it('ends nothing that a queue or onRunEnd keeps going', async () => {
+  it('does not end a run that a queue or onRunEnd keeps going', async () => {
     const { agent } = setup([ending('length'), 'whole'], { middleware, store: memoryStore() });
     const session = agent.session('s');
     await session.followUp('go on');
@@ -140,7 +140,7 @@ describe.each([
   });
 });
 
-it('the limit that a layer or a budget set is the one that is told', async () => {
+it('a cut-off names the limit that a layer or a budget set', async () => {
   const caps = defineMiddleware({
     name: 'caps',
     beforeModel(ctx) {
@@ -203,7 +203,7 @@ describe('an answer that ends with an error', () => {
     expect(await agent.run('go')).toMatchObject({ status: 'done', text: 'from the other' });
   });
 
-  it('is one too where a layer made it', async () => {
+  it('is a failed call too if a layer made it', async () => {
     const made = { role: 'assistant', content: [], stopReason: 'error' } as const;
     for (const middleware of [
       { name: 'presets', wrapModel: () => made },

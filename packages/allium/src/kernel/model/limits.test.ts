@@ -69,7 +69,7 @@ describe('turns', () => {
 });
 
 describe('toolCalls', () => {
-  it('lets run what fits, answers the rest, and stops', async () => {
+  it('runs the calls that fit, answers the rest, and stops', async () => {
     const after: string[] = [];
     const { result } = await watched(
       agent([call(), call(3)], {
@@ -128,7 +128,7 @@ describe('tokens', () => {
       expect(model.requests.map(({ settings }) => settings)).toEqual([{}, {}]);
     }
   });
-  it('are settled to what was really used', async () => {
+  it('are corrected to what was really used', async () => {
     const model = scriptedModel([call(), call(), 'end'], { usage: usage(1, 1) });
     const { result } = await watched(new Agent({ model, tools: [free], limits: { tokens: 500 } }), 'go');
     expect(result.usage.totalTokens).toBe(6);
@@ -207,7 +207,7 @@ describe('stop.by', () => {
     }
   });
 
-  it('is the middleware that stops with the same word', async () => {
+  it('is the middleware that stops with the same reason', async () => {
     const stops: Middleware = { name: 'stops', beforeModel: (ctx) => ctx.stop('max_tokens', 'enough') };
     const { result } = await watched(new Agent({ model: scriptedModel([]), middleware: [stops] }), 'go');
     expect(result.stop).toEqual({ reason: 'max_tokens', message: 'enough', by: 'stops' });
@@ -222,14 +222,14 @@ describe('calls side by side', () => {
   const caps = ({ requests }: { readonly requests: readonly ModelRequest[] }) =>
     requests.map(({ settings }) => settings.maxOutputTokens);
 
-  it('start at once where more is left than one answer can need', async () => {
+  it('start at once if more is left than one answer can need', async () => {
     const model = scriptedModel([hang(), 'b']);
     const limits = { tokens: 1_000_000 };
     const { result } = await watched(new Agent({ model, limits, middleware: [first] }), 'go');
     expect(result).toMatchObject({ status: 'done', text: 'b' });
     expect(caps(model)).toEqual([Math.floor(999_997 / 2), Math.floor(499_996 / 2)]);
   });
-  it('wait for each other where one may need all that is left', async () => {
+  it('wait for each other if one may need all that is left', async () => {
     for (const limits of [{ tokens: 103 }, { costUsd: 203e-6 }]) {
       const model = scriptedModel([chunks('tick', 'a'), 'b'], { price, usage: usage(3, 10) });
       const { result } = await watched(new Agent({ model, limits, middleware: [both] }), 'go');
@@ -237,7 +237,7 @@ describe('calls side by side', () => {
       expect(caps(model)).toEqual(limits.tokens ? [100, 87] : [100, 88]);
     }
   });
-  it('wait for each other where what is left beside is too short for an answer', async () => {
+  it('wait for each other if the rest is too short for an answer', async () => {
     for (const limits of [{ tokens: 33_000 }, { costUsd: 66_000e-6 }]) {
       const model = scriptedModel([chunks('tick', 'a'), 'b'], { price, usage: usage(3, 10) });
       const { result } = await watched(new Agent({ model, limits, middleware: [both] }), 'go');
@@ -245,7 +245,7 @@ describe('calls side by side', () => {
       expect(caps(model)).toEqual([32_768, 32_768]);
     }
   });
-  it('wait for each other where less is left beside than they say they need', async () => {
+  it('wait for each other if the rest is less than they say they need', async () => {
     const model = scriptedModel([chunks('tick', 'a'), 'b'], { usage: usage(3, 10) });
     const settings = { maxOutputTokens: 60 };
     const limits = { tokens: 100 };
@@ -269,7 +269,7 @@ describe('calls side by side', () => {
     expect([first, second, third]).toEqual([1024, 1024, 1024]);
     expect(fourth).toBeGreaterThan(900);
   });
-  it('start at once where they say what they need', async () => {
+  it('start at once if they say what they need', async () => {
     const model = scriptedModel([hang(), 'b']);
     const settings = { maxOutputTokens: 40 };
     const limits = { tokens: 100 };
@@ -392,7 +392,7 @@ describe('timeoutMs', () => {
       'tool: Stopped: The run took longer than 10 ms.',
     ]);
   });
-  it('is kept where nothing ever waits, so that no timer fires', async () => {
+  it('is kept even if nothing ever waits, so that no timer fires', async () => {
     let now = 0;
     const clock = { now: () => now, setTimer: () => () => {} };
     const busy = tool({
@@ -609,7 +609,7 @@ describe('sessionLimits', () => {
     expect(await stops({ costUsd: 20e-6 }, ['a', 'never'])).toBe('max_cost');
     expect(await stops({ toolCalls: 1 }, [call(), 'a', call()])).toBe('max_tool_calls');
   });
-  it('of money end a run whose session has used what has no known price, and say so', async () => {
+  it('on money end a run whose session used something without a known price, and say so', async () => {
     const store = memoryStore();
     await new Agent({ model: scriptedModel(['a']), store }).session('s').run('go');
     const limited = agent(['b'], { store, sessionLimits: { costUsd: 1 } });

@@ -24,7 +24,7 @@ const run = (model: Model) => new Agent({ model }).run('hi');
 /** Lets everything that is ready run. */
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-it('a request whose properties are copied is whole: models stand around models', async () => {
+it('a copy of a request is complete, so a model can wrap another model', async () => {
   const inner = scriptedModel(['Hello.']);
   const around = modelOf((request, options) =>
     inner.stream({ ...request, systemPrompt: 'Be kind.' }, { ...options }),
@@ -38,7 +38,7 @@ it('a request whose properties are copied is whole: models stand around models',
   expect(request!.tools.map(({ name }) => name)).toEqual(['look']);
 });
 
-it('a request and its options show nothing of the kernel, and copies of them are whole', async () => {
+it('a request and its options expose nothing of the kernel, and copies of them are complete', async () => {
   let keys: readonly string[][] = [];
   await run(
     modelOf((request, options) => {
@@ -213,7 +213,7 @@ describe('the model port is stream-only', () => {
 describe('a stream that does not end after finish', () => {
   const again = tool({ name: 'again', description: 'Again.', input: z.object({}), execute: () => 'ok' });
 
-  it('is let go after a while, and its answer stands', async () => {
+  it('is abandoned after a while, and its answer counts', async () => {
     const clock = fakeClock();
     let returned = 0;
     let answer = (_: IteratorResult<ModelPart>): void => {};
@@ -243,7 +243,7 @@ describe('a stream that does not end after finish', () => {
     await settle();
   });
 
-  it('says nothing more, to the turns that follow neither', async () => {
+  it('adds nothing more, not to later turns either', async () => {
     const clock = fakeClock();
     const late: (() => void)[] = [];
     let turn = 0;
@@ -263,7 +263,7 @@ describe('a stream that does not end after finish', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is waited for meanwhile: parts that come late are MODEL_STREAM_INVALID, errors fail', async () => {
+  it('is waited for meanwhile: late parts are MODEL_STREAM_INVALID, and errors fail the run', async () => {
     const after = (late: () => ModelPart): Model =>
       modelOf(async function* () {
         yield finish;
@@ -296,7 +296,7 @@ describe('a stream that does not end after finish', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('costs no timer where streams end at once', async () => {
+  it('needs no timer if streams end at once', async () => {
     const clock = fakeClock();
     let timers = 0;
     const setTimer = (fn: () => void, ms: number): (() => void) => {
@@ -331,7 +331,7 @@ describe('aborting a model call', () => {
     expect(returned).toBe(1);
   });
 
-  it('a model that never waits cannot keep a time limit from being kept', async () => {
+  it('a model that never waits cannot break a time limit', async () => {
     const model = modelOf(function* () {
       for (;;) yield say('');
     });
@@ -381,7 +381,7 @@ describe('aborting a model call', () => {
         await new Promise(() => {});
       },
     ],
-  ])('an abort by the model itself is the last that is heard of it: %s', async (_, stream) => {
+  ])('after an abort by the model itself nothing more of it is used: %s', async (_, stream) => {
     const clock = fakeClock();
     const controller = new AbortController();
     const model = modelOf(() => stream(() => controller.abort()));
@@ -402,7 +402,7 @@ describe('aborting a model call', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('a cleanup that throws is nobody’s problem', async () => {
+  it('a cleanup that throws is ignored', async () => {
     const controller = new AbortController();
     const model = modelOf(() => ({
       [Symbol.iterator]: () => ({
@@ -449,7 +449,7 @@ describe('tokens of a stream that broke off', () => {
     }
   });
 
-  it('that cannot be counted do not hide why it broke off', async () => {
+  it('that cannot be estimated do not hide why it broke off', async () => {
     const broken = new Error('broken');
     const content: UserContent[] = [];
     const inner = scriptedModel([failWith(broken, 'half')]);
@@ -467,7 +467,7 @@ describe('tokens of a stream that broke off', () => {
       cause: broken,
     });
   });
-  it('are none when nothing came', async () => {
+  it('are none if nothing came', async () => {
     const failure = await new Agent({ model: scriptedModel([failWith(new Error('boom'))]) })
       .run('hi')
       .catch((error) => error);
@@ -498,7 +498,7 @@ describe('plain stream transforms', () => {
     expect(result!.text).toBe('<A><B>');
   });
 
-  it('are made anew for each stream', async () => {
+  it('are created again for each stream', async () => {
     let made = 0;
     const counting = defineMiddleware({
       name: 'counting',
@@ -602,7 +602,7 @@ describe('plain stream transforms', () => {
     ).rejects.toMatchObject({ code: 'INVALID_HOOK_RESULT' });
   });
 
-  it('that return parts instead of emitting them are told so', async () => {
+  it('that return parts instead of emitting them get an error that says so', async () => {
     const bad = defineMiddleware({
       name: 'bad',
       beforeModel: (ctx) => ctx.transform(() => ({ part: (part) => part as never })),

@@ -54,7 +54,7 @@ async function minuteOf(clock: FakeClock, run: Promise<unknown>): Promise<[numbe
   return [Number.POSITIVE_INFINITY, undefined];
 }
 
-describe('a model call, where nothing is said of time', () => {
+describe('a model call without time limits of its own', () => {
   it.each([
     ['never answers', []],
     ['stalls in the middle', ['half', 100, 'of it']],
@@ -100,7 +100,7 @@ describe('a model call, where nothing is said of time', () => {
     expect(result).toMatchObject({ status: 'done', text: 'aaaaa' });
   });
 
-  it('counts by itself: each call of a run has all of it', async () => {
+  it('is timed by itself: each call of a run has the full time', async () => {
     const clock = fakeClock();
     const nap = tool({
       name: 'nap',
@@ -154,7 +154,7 @@ describe('limits.modelIdleMs and limits.modelMs', () => {
     expect(ended).toBe(minute);
   });
 
-  it('hold for one run, and for what is left of it after a resume', async () => {
+  it('hold for one run, and for the rest of it after a resume', async () => {
     const clock = fakeClock();
     const store = memoryStore();
     const ask = tool({
@@ -232,7 +232,7 @@ describe('a stalled call', () => {
     expect([ended, (error as { code: string }).code]).toEqual([minute, 'MODEL_TIMEOUT']);
   });
 
-  it('costs no timer per part', async () => {
+  it('needs no timer per part', async () => {
     const clock = fakeClock();
     let timers = 0;
     const counting = {

@@ -31,11 +31,14 @@ describe.each([
     },
   );
 
-  it.each(['auto' as const, 'none' as const])('that demands none holds for all: %s', async (choice) => {
-    expect(await choices(choice, { middleware })).toEqual([choice, choice, choice]);
-  });
+  it.each(['auto' as const, 'none' as const])(
+    'that demands no call holds for all turns: %s',
+    async (choice) => {
+      expect(await choices(choice, { middleware })).toEqual([choice, choice, choice]);
+    },
+  );
 
-  it('holds for all turns where that is asked for', async () => {
+  it('holds for all turns if asked to', async () => {
     const all = { middleware, toolChoiceTurns: 'all' };
     expect(await choices('required', all)).toEqual(['required', 'required', 'required']);
   });

@@ -153,7 +153,7 @@ describe('afterToolCall: merge by field, later wins', () => {
     ['a result', toolResult({ content: 'mine', details: 1 }), 'mine'],
     ['nothing', undefined, 'middleware "setter" failed: afterToolCall of "setter": it left no result.'],
     ['what is no JSON', 1n, 'middleware "setter" failed'],
-  ])('takes a result that is assigned like that of a layer: %s', async (_, value, expected) => {
+  ])("takes an assigned result in the same forms as a layer's: %s", async (_, value, expected) => {
     for (const wait of [false, true]) {
       const setter = named('setter', {
         afterToolCall: (ctx) => {

@@ -164,7 +164,7 @@ describe('beforeToolCall: first block stops', () => {
     expect(resultText((await watched(agent, 'go')).result.messages)).toEqual(['Evil.']);
   });
 
-  it('forgets the ask and the result of a hook that thinks otherwise about rewritten arguments', async () => {
+  it('drops the ask or result of a hook that decides otherwise about rewritten arguments', async () => {
     const agent = new Agent({
       model: scriptedModel([call('a'), text('end')]),
       tools: [echo],
@@ -217,7 +217,7 @@ describe('beforeToolCall: first block stops', () => {
     expect(resultText(result.messages)[0]).toContain('Denied.');
   });
 
-  it('takes arguments a hook assigns like those it returns: validated once, judged by all', async () => {
+  it('treats arguments that a hook assigns like those it returns: validated once, judged by all', async () => {
     const seen: unknown[] = [];
     const count = tool({
       name: 'count',
@@ -280,7 +280,7 @@ describe('beforeToolCall: first block stops', () => {
     expect(JSON.stringify([await store.read('s', 1), events])).not.toContain('secret');
   });
 
-  it('does not parse parsed arguments again that a hook hands back', async () => {
+  it('does not parse arguments twice if a hook returns the parsed ones', async () => {
     const count = tool({
       name: 'count',
       description: '',
@@ -298,32 +298,29 @@ describe('beforeToolCall: first block stops', () => {
     ['skip', 'beforeToolCall'],
     ['result', 'resolveToolCall'],
     ['skip', 'resolveToolCall'],
-  ])(
-    'says so where a hook sets ctx.%s in %s, and blames no layer or other hook for it',
-    async (field, hook) => {
-      const setter = named('setter', {
-        [hook]: (...given: unknown[]) => {
-          const ctx = given.at(-1) as ToolContext;
-          if (field === 'skip') ctx.skip = true;
-          ctx.result = toolResult({ content: 'preset' });
-        },
+  ])('reports a hook that sets ctx.%s in %s, and blames no other hook or layer', async (field, hook) => {
+    const setter = named('setter', {
+      [hook]: (...given: unknown[]) => {
+        const ctx = given.at(-1) as ToolContext;
+        if (field === 'skip') ctx.skip = true;
+        ctx.result = toolResult({ content: 'preset' });
+      },
+    });
+    const other = named('other', { beforeTool: () => {}, beforeToolCall: () => undefined });
+    for (const middleware of [[setter], [setter, other]]) {
+      const model = scriptedModel([call(), 'end']);
+      const { result } = await watched(new Agent({ model, tools: [echo], middleware }), 'go');
+      expect(resultText(result.messages)[0]).toContain(`middleware "setter" failed: ${hook} of "setter"`);
+      const open = { ...setter, onFail: 'open' as const };
+      const again = scriptedModel([call(), 'end']);
+      const skipped = new Agent({
+        model: again,
+        tools: [echo],
+        middleware: [open, ...middleware.slice(1)],
       });
-      const other = named('other', { beforeTool: () => {}, beforeToolCall: () => undefined });
-      for (const middleware of [[setter], [setter, other]]) {
-        const model = scriptedModel([call(), 'end']);
-        const { result } = await watched(new Agent({ model, tools: [echo], middleware }), 'go');
-        expect(resultText(result.messages)[0]).toContain(`middleware "setter" failed: ${hook} of "setter"`);
-        const open = { ...setter, onFail: 'open' as const };
-        const again = scriptedModel([call(), 'end']);
-        const skipped = new Agent({
-          model: again,
-          tools: [echo],
-          middleware: [open, ...middleware.slice(1)],
-        });
-        expect(resultText((await skipped.run('go')).messages)).toEqual(['hi']);
-      }
-    },
-  );
+      expect(resultText((await skipped.run('go')).messages)).toEqual(['hi']);
+    }
+  });
 
   it('turns an exception into an error result of that call; its siblings run', async () => {
     const agent = new Agent({

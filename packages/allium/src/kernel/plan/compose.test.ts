@@ -75,7 +75,7 @@ describe('flattening', () => {
     expect(model.requests[0]?.systemPrompt).toBe('Prompt: agent run');
   });
 
-  it('takes {} for a middleware that does nothing, wherever it stands', async () => {
+  it('takes {} as a middleware that does nothing, wherever it stands', async () => {
     const empty = [{}, new (class extends BaseMiddleware {})(), defineMiddleware({})];
     const agent = new Agent({ model: scriptedModel(['ok', 'ok']), middleware: [empty, {}] });
     expect((await agent.run('go')).text).toBe('ok');
@@ -120,7 +120,7 @@ describe('flattening', () => {
 });
 
 describe('names', () => {
-  it('are made unique and given where there is none', () => {
+  it('are made unique, and given to middleware without one', () => {
     expect(namesOf([named('retry'), named('retry'), { beforeModel() {} }, named('retry')])).toEqual([
       'retry',
       'retry#2',
@@ -129,7 +129,7 @@ describe('names', () => {
     ]);
   });
 
-  it('stay unique next to names that look like made ones', () => {
+  it('stay unique next to names that look like generated ones', () => {
     expect(namesOf([named('retry'), named('retry'), named('retry#2')])).toEqual([
       'retry',
       'retry#2',
@@ -175,7 +175,7 @@ describe('misspelt members', () => {
     });
   });
 
-  it('does not ask getters that are none of its business', () => {
+  it('does not read getters of other names', () => {
     class Connected extends BaseMiddleware {
       get connection(): never {
         throw new Error('not connected yet');
@@ -185,7 +185,7 @@ describe('misspelt members', () => {
     expect(() => compose([new Connected()])).not.toThrow();
   });
 
-  it('lets helper methods and fields be', () => {
+  it('allows helper methods and fields', () => {
     class Counting extends BaseMiddleware {
       stats = { calls: 0 };
       #secret = 1;
@@ -446,7 +446,7 @@ describe('explicit hooks', () => {
   });
 });
 
-it('binds hooks to their object, and reads them once', async () => {
+it('hooks are bound to their object and read once', async () => {
   class Greeting extends BaseMiddleware {
     override readonly name = 'greeting';
     private readonly word = 'hello';
@@ -459,7 +459,7 @@ it('binds hooks to their object, and reads them once', async () => {
   expect(model.requests[0]?.systemPrompt).toBe('hello');
 });
 
-it('returns what it was given from defineMiddleware', () => {
+it('defineMiddleware returns what it was given', () => {
   const made = named('a');
   expect(defineMiddleware(made)).toBe(made);
 });

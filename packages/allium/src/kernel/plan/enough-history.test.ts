@@ -131,7 +131,7 @@ describe('a run in a long session', () => {
     expect(contents(requests)).toEqual(contents(all.requests));
   });
 
-  it('reads all of it if nobody shortens requests, or somebody does not say how far back it looks', async () => {
+  it('reads all of it if no middleware shortens requests, or one does not say how far back it looks', async () => {
     const given = await session;
     const seen: number[] = [];
     const looking = defineMiddleware({
@@ -186,7 +186,7 @@ describe('a run in a long session', () => {
     expect(requests[0]![0]!.content).toEqual([{ type: 'text', text: 'first' }]);
   });
 
-  it('gives calls new ids as long as those of older messages are unknown', async () => {
+  it('gives calls new ids while the ids in older messages are unknown', async () => {
     const { messages } = await oneMore(await session, [lastFew(40)]);
     const call = messages.find(({ role }) => role === 'assistant')!.content[0]!;
     expect(call).toMatchObject({ type: 'tool-call', id: 'r_fixed.2.call0' });
@@ -210,7 +210,7 @@ describe('a run in a long session', () => {
     expect(await agent().messages()).toHaveLength(4 * RUNS + 4);
   });
 
-  it('fails with the name of the middleware whose answer is none', async () => {
+  it('fails with the name of a middleware that answers with something invalid', async () => {
     const given = await session;
     const broken = (answer: () => unknown) => [
       defineMiddleware({

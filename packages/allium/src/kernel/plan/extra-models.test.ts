@@ -9,7 +9,7 @@ const calls = (model: Model): Middleware =>
   defineMiddleware({ name: 'calls', extraLlmCalls: () => [model], beforeRun() {} });
 
 describe('explain() lists the models that middleware call for themselves', () => {
-  it('with who calls them', () => {
+  it('with the middleware that calls them', () => {
     const small = scriptedModel([], { id: 'small' });
     const judge = scriptedModel([], { id: 'judge' });
     const agent = new Agent({
@@ -31,7 +31,7 @@ describe('explain() lists the models that middleware call for themselves', () =>
     );
   });
 
-  it('and says who declares something else', () => {
+  it('and names a middleware that declares anything but a model', () => {
     const agent = new Agent({ model: scriptedModel([]), middleware: [calls('gpt' as never)] });
     expect(() => agent.explain()).toThrow(
       'Middleware "calls": `extraLlmCalls` must return models, got "gpt" among them.',
@@ -61,7 +61,7 @@ describe('a limit on cost', () => {
     expect(model.requests).toHaveLength(0);
   });
 
-  it('is content with `price` or `priceOf`, and a run without one asks for no prices', async () => {
+  it('accepts `price` or `priceOf`, and a run without a limit needs no prices', async () => {
     const dear = scriptedModel([], { id: 'dear' });
     const run = (options: object, extra: Model = dear) =>
       new Agent({ model: priced('main'), middleware: [calls(extra)], ...options }).run('go');

@@ -26,7 +26,7 @@ describe('acceptMessage: chain, first block stops', () => {
     expect(transcript(model.requests[0]!.messages)).toEqual(['user: >ab']);
   });
 
-  it('keeps the message where a hook returns nothing', async () => {
+  it('keeps the message if a hook returns nothing', async () => {
     const model = scriptedModel(['ok']);
     await new Agent({ model, middleware: [{ acceptMessage: () => undefined }, append('b')] }).run('>');
     expect(transcript(model.requests[0]!.messages)).toEqual(['user: >b']);
@@ -55,7 +55,7 @@ describe('acceptMessage: chain, first block stops', () => {
     expect(await agent.session('s').messages()).toEqual([]);
   });
 
-  it('sees steering and follow-ups; what it refuses is left out and told', async () => {
+  it('sees steering and follow-ups; a refused one is left out and reported', async () => {
     const agent = new Agent({
       model: scriptedModel([text('1'), text('2')]),
       store: memoryStore(),
@@ -118,7 +118,7 @@ describe('acceptMessage: chain, first block stops', () => {
 });
 
 describe('transformContext: chain', () => {
-  it('takes a hook that returns nothing for one without an opinion, sync or not, run or streamed', async () => {
+  it('treats a hook that returns nothing as one without an opinion, sync or async, run or streamed', async () => {
     const nothing: Middleware = {
       transformContext() {},
       async transformSystemPrompt() {},
@@ -207,7 +207,7 @@ describe('transformContext: chain', () => {
     });
   });
 
-  it('does so after convertToLlm too, and names the one that answered', async () => {
+  it('does so after convertToLlm too, and names the middleware whose convertToLlm ran', async () => {
     const model = scriptedModel([call(), text('end')]);
     const agent = new Agent({
       model,

@@ -272,7 +272,7 @@ describe('explicit callables on the agent replace the composed hook', () => {
 });
 
 describe('hooks of all kinds', () => {
-  it('fail the run with who threw, where a transform throws', async () => {
+  it('fail the run and name the middleware if a transform throws', async () => {
     const error = new Error('broken');
     const agent = new Agent({
       model: scriptedModel([]),
@@ -326,61 +326,58 @@ describe('hooks of all kinds', () => {
     expect(new Set(changes.map(({ what }) => what.split(' ')[0]))).toEqual(new Set(Object.keys(RULES)));
   });
 
-  it.each([false, true])(
-    "leave nothing behind with onFail: 'open' that they assigned (async: %s)",
-    async (wait) => {
-      const cell = defineState({ name: 'seen', scope: 'session', initial: 'nothing' });
-      const after =
-        <C extends { state: ToolContext['state']; metadata: Record<string, unknown> }>(
-          assign?: (ctx: C) => void,
-        ) =>
-        (...given: unknown[]): never => {
-          const ctx = given.at(-1) as C;
-          ctx.state.set(cell, 'mine');
-          ctx.metadata.mine = true;
-          assign?.(ctx);
-          const error = new Error('down');
-          if (wait) return Promise.reject(error) as never;
-          throw error;
-        };
-      const prompt = (ctx: ModelContext): void => {
-        ctx.systemPrompt = 'mine';
+  it.each([false, true])("undo what they assigned with onFail: 'open' (async: %s)", async (wait) => {
+    const cell = defineState({ name: 'seen', scope: 'session', initial: 'nothing' });
+    const after =
+      <C extends { state: ToolContext['state']; metadata: Record<string, unknown> }>(
+        assign?: (ctx: C) => void,
+      ) =>
+      (...given: unknown[]): never => {
+        const ctx = given.at(-1) as C;
+        ctx.state.set(cell, 'mine');
+        ctx.metadata.mine = true;
+        assign?.(ctx);
+        const error = new Error('down');
+        if (wait) return Promise.reject(error) as never;
+        throw error;
       };
-      const output = (ctx: TurnContext): void => ctx.setOutput('mine');
-      const open: Middleware = {
-        name: 'open',
-        onFail: 'open',
-        state: [cell],
-        acceptMessage: after(),
-        transformContext: after(prompt),
-        transformSystemPrompt: after(prompt),
-        convertToLlm: after(prompt),
-        resolveToolCall: after(),
-        beforeToolCall: after((ctx: ToolContext) => {
-          ctx.args = { text: 'mine' };
-          ctx.timeoutMs = 1;
-        }),
-        afterToolCall: after((ctx: ToolContext) => {
-          ctx.result = toolResult({ content: 'mine' });
-        }),
-        afterModelResponse: after(output),
-        shouldStopAfterTurn: after(output),
-        onRunEnd: after(output),
-      };
-      const model = scriptedModel([call(), text('end')]);
-      const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
-      const { result, events } = await watched(agent, 'go');
-      expect(transcript(result.messages)).toEqual([
-        'user: go',
-        'assistant: <echo>',
-        'tool: hi',
-        'assistant: end',
-      ]);
-      expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
-      expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
-      expect(result.output).toBeUndefined();
-    },
-  );
+    const prompt = (ctx: ModelContext): void => {
+      ctx.systemPrompt = 'mine';
+    };
+    const output = (ctx: TurnContext): void => ctx.setOutput('mine');
+    const open: Middleware = {
+      name: 'open',
+      onFail: 'open',
+      state: [cell],
+      acceptMessage: after(),
+      transformContext: after(prompt),
+      transformSystemPrompt: after(prompt),
+      convertToLlm: after(prompt),
+      resolveToolCall: after(),
+      beforeToolCall: after((ctx: ToolContext) => {
+        ctx.args = { text: 'mine' };
+        ctx.timeoutMs = 1;
+      }),
+      afterToolCall: after((ctx: ToolContext) => {
+        ctx.result = toolResult({ content: 'mine' });
+      }),
+      afterModelResponse: after(output),
+      shouldStopAfterTurn: after(output),
+      onRunEnd: after(output),
+    };
+    const model = scriptedModel([call(), text('end')]);
+    const agent = new Agent({ model, systemPrompt: 'Be kind.', tools: [echo], middleware: [open] });
+    const { result, events } = await watched(agent, 'go');
+    expect(transcript(result.messages)).toEqual([
+      'user: go',
+      'assistant: <echo>',
+      'tool: hi',
+      'assistant: end',
+    ]);
+    expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual(['Be kind.', 'Be kind.']);
+    expect(events.filter(({ type }) => type === 'state_change')).toEqual([]);
+    expect(result.output).toBeUndefined();
+  });
 
   it.each<[string, keyof Middleware, (ctx: any) => unknown]>([
     [
@@ -415,7 +412,7 @@ describe('hooks of all kinds', () => {
         return { content: 'mine' };
       },
     ],
-  ])("are skipped whole with onFail: 'open' where they assign %s", async (_, hook, assign) => {
+  ])("are skipped completely with onFail: 'open' if they assign %s", async (_, hook, assign) => {
     const cell = defineState({ name: 'seen', scope: 'session', initial: 'nothing' });
     for (const wait of [false, true]) {
       const open: Middleware = {
@@ -445,7 +442,7 @@ describe('hooks of all kinds', () => {
     }
   });
 
-  it('have a rule for each, and explain() prints it', () => {
+  it('each have a rule, which explain() prints', () => {
     const hooks = Object.fromEntries(Object.keys(RULES).map((hook) => [hook, () => undefined]));
     const text = String(
       new Agent({ model: scriptedModel([]), middleware: [{ name: 'all', ...hooks }] }).explain(),

@@ -53,7 +53,7 @@ describe('options that middleware declare', () => {
     }
   });
 
-  it('are in the context of tools, and not of the runs they start', async () => {
+  it('are in the context of tools, but not in runs that the tools start', async () => {
     const seen: unknown[] = [];
     const child = new Agent({ model: model(), middleware: [localised(seen)] });
     const ask = tool({
@@ -75,7 +75,7 @@ describe('options that middleware declare', () => {
     expect(new Set(seen)).toEqual(new Set([{}]));
   });
 
-  it('are a frozen record of what was passed, without the kernel’s own; empty when there is nothing', async () => {
+  it("are a frozen record of what was passed, without the kernel's own options; empty if there are none", async () => {
     const seen: unknown[] = [];
     const list = ['a'];
     const agent = new Agent({
@@ -121,7 +121,7 @@ describe('options that middleware declare', () => {
     expect([one![0], two![0]]).toEqual([{ locale: 'it' }, { locale: 'it' }]);
   });
 
-  it('may be passed to a resume, which does not remember those of the start', async () => {
+  it('may be passed to a resume, which does not remember those of the first start', async () => {
     const seen: unknown[] = [];
     const asking = tool({
       name: 'ask',
@@ -149,7 +149,7 @@ describe('options that middleware declare', () => {
 });
 
 describe('options nobody declares', () => {
-  it('are refused with the names that are taken, and nothing is written', async () => {
+  it('are refused with a list of the declared names, and nothing is written', async () => {
     const store = memoryStore();
     const agent = new Agent({ model: model(), middleware: [localised()], store });
     const message =
@@ -180,12 +180,12 @@ it.each([
   [['x', 5], 'Expected `runOptions[1]` to be a name'],
   [['signal'], 'allowPlanChange), got "signal"'],
   [['answers'], 'allowPlanChange), got "answers"'],
-])('refuses the declaration %j', (runOptions, message) => {
+])('the declaration %j is refused', (runOptions, message) => {
   const middleware = [{ name: 'a', runOptions } as never];
   expect(() => new Agent({ model: model(), middleware })).toThrow(message);
 });
 
-it('notices the declaration in another spelling', () => {
+it('a misspelt declaration is noticed', () => {
   const middleware = [{ name: 'a', run_options: ['x'], beforeModel() {} } as never];
   expect(() => new Agent({ model: model(), middleware })).toThrow('Did you mean `runOptions`?');
 });

@@ -62,7 +62,7 @@ describe('a live cell', () => {
     for (const end of ends) expect(end.filter((name) => name.length === 1)).toHaveLength(1);
   });
 
-  it('starts anew in the next run of a session', async () => {
+  it('starts again in the next run of a session', async () => {
     const { middleware, ends } = noting();
     const session = new Agent({ model: scriptedModel(['A.', 'B.']), middleware: [middleware] }).session('s');
     await session.run('One');
@@ -105,7 +105,7 @@ describe('a live cell', () => {
     },
   );
 
-  it('is not the one of a sub-agent with the same middleware', async () => {
+  it('is separate from that of a sub-agent with the same middleware', async () => {
     const { middleware, ends } = noting();
     const child = new Agent({
       name: 'child',
@@ -125,7 +125,7 @@ describe('a live cell', () => {
     ]);
   });
 
-  it('keeps what an attempt wrote that was given up, and shows parallel calls to each other', async () => {
+  it('keeps writes of an abandoned attempt, and is shared by parallel calls', async () => {
     const { middleware, ends } = noting();
     const again = defineMiddleware({ name: 'again', wrapModel: (_, next) => next().catch(() => next()) });
     const marks = defineMiddleware({
@@ -147,7 +147,7 @@ describe('a live cell', () => {
     expect(ends).toEqual([['turn 1', 'attempt 1', 'attempt 2', 'a', 'b', 'turn 2', 'attempt 3']]);
   });
 
-  it('is gone with the run: results and sessions tell its first value', async () => {
+  it('ends with the run: results and sessions have its first value', async () => {
     const { middleware } = noting();
     const agent = new Agent({ model: scriptedModel(['Hi.']), middleware: [middleware], state: [timer] });
     const session = agent.session('s');

@@ -75,7 +75,7 @@ describe('cells around a tool call that fails', () => {
     expect(seen).toBe(1);
   });
 
-  it('are dropped where a layer answers itself', async () => {
+  it('are dropped if a layer answers itself', async () => {
     let seen: number | undefined;
     const settles: Middleware = {
       name: 'settles',
@@ -161,13 +161,13 @@ describe('cells around ctx.generate()', () => {
     ]);
   });
 
-  it('are dropped with an attempt that is left', async () => {
+  it('are dropped with an abandoned attempt', async () => {
     expect(await written([tries, asks(), counts], [failWith(new Error('flaky')), 'hi'])).toEqual([
       'state counts:count=102',
     ]);
   });
 
-  it('are kept where the caller fails open: the call was made', async () => {
+  it('are kept if the caller fails open: the call was made', async () => {
     expect(await written([asks('open'), counts], ['hi'])).toEqual(['state counts:count=2']);
     const before: Middleware = {
       name: 'before',

@@ -109,7 +109,7 @@ describe('cells by scope', () => {
     expect(seen).toEqual([1, 1, 1]);
   });
 
-  it('tells of changes with state_change events', async () => {
+  it('reports changes with state_change events', async () => {
     const cell = counter();
     const counting: Middleware = {
       name: 'counting',
@@ -170,7 +170,7 @@ describe('JSON only', () => {
     expect(() => toJson(value, 'notes')).toThrow('got a cycle at .self');
   });
 
-  it('rejects what no end is found of', () => {
+  it('rejects a value more than 1000 levels deep', () => {
     let value: unknown = 'bottom';
     for (let i = 0; i < 1001; i++) value = [value];
     expect(() => toJson(value, 'notes')).toThrow(
@@ -376,7 +376,7 @@ describe('commit points', () => {
     ]);
   });
 
-  it('writes nothing where nothing changed', async () => {
+  it('writes nothing if nothing changed', async () => {
     expect(
       await appendsOf({ beforeModel: (ctx) => ctx.state.set(cell, ctx.state.get(cell)) }, ['done']),
     ).toEqual([]);
@@ -500,7 +500,7 @@ describe('declaration', () => {
     expect(() => compose(owning('one'), owning('two'), owning())).not.toThrow();
   });
 
-  it('takes one middleware listed twice for two instances', () => {
+  it('treats one middleware listed twice as two instances', () => {
     const one = owning('one');
     expect(() => compose(one, one)).toThrow(AlliumError);
   });

@@ -83,7 +83,7 @@ describe('a changed copy of a tool is a tool', () => {
     );
   });
 
-  it('in a run of one middleware more', async () => {
+  it('in a run with one more middleware', async () => {
     const model = callsPeek();
     const result = await new Agent({ model }).run('go', { middleware: [{ tools: [peek] }] });
     expect(model.requests[0]!.tools).toMatchObject([shownToModel]);

@@ -48,7 +48,7 @@ describe('a tool with a schema of', () => {
     });
   }
 
-  it('valibot without toJsonSchema is refused where it is defined', () => {
+  it('valibot without toJsonSchema is refused when the tool is defined', () => {
     expect(() => weather(v.object({ city: v.string() }) as never)).toThrow(
       expect.objectContaining({
         code: 'INVALID_TOOL',
@@ -79,7 +79,7 @@ describe('a tool with a schema of', () => {
     ['several types', jsonSchema({ type: ['string', 'null'] }), /got \{"type":\["string","null"\]\}/],
     ['either, in raw JSON Schema', jsonSchema({ oneOf: [false, { type: 'number' }] }), /got \{"oneOf"/],
     ['an unknown type', jsonSchema({ type: 'objekt' }), /got \{"type":"objekt"\}/],
-  ])('%s is refused where it is defined: models send objects', (_, input, got) => {
+  ])('%s is refused when the tool is defined: models send objects', (_, input, got) => {
     const error = expect.objectContaining({ code: 'INVALID_TOOL', message: expect.stringMatching(got) });
     expect(() => weather(input)).toThrow(error);
     expect(() => weather(input)).toThrow(
@@ -117,7 +117,7 @@ describe('a tool with a schema of', () => {
     ['[]', () => []],
     ['a promise', async () => ({ type: 'object' })],
     ['a promise', () => Promise.reject(new Error('no'))],
-  ])('%s for a JSON Schema is refused where it is defined', (got, convert) => {
+  ])('%s as a JSON Schema is refused when the tool is defined', (got, convert) => {
     expect(() => weather(z.object({}), { toJsonSchema: convert })).toThrow(
       expect.objectContaining({
         code: 'INVALID_TOOL',
@@ -126,7 +126,7 @@ describe('a tool with a schema of', () => {
     );
   });
 
-  it('raw JSON Schema that is none further in fails the first call, and names the tool', async () => {
+  it('raw JSON Schema with a mistake inside fails the first call and names the tool', async () => {
     const wrong = jsonSchema({ type: 'object', properties: { city: { type: 'strng' } } });
     const model = scriptedModel([toolCalls({ name: 'weather', args: { city: 'Oslo' } })]);
     const agent = new Agent({ model, tools: [weather(wrong)] });
@@ -139,7 +139,7 @@ describe('a tool with a schema of', () => {
     });
   });
 
-  it('a raw JSON Schema without jsonSchema() is refused, and told what to use', () => {
+  it('a raw JSON Schema without jsonSchema() is refused with advice', () => {
     expect(() => weather(schema as never)).toThrow(
       expect.objectContaining({
         code: 'INVALID_TOOL',
@@ -162,7 +162,7 @@ describe('the JSON Schema of a tool', () => {
     expect(make).toHaveBeenCalledTimes(1);
   });
 
-  it('describes what goes in, where a schema transforms', () => {
+  it('describes the input of a schema that transforms', () => {
     const { inputSchema } = toolSpec(
       weather(z.object({ city: z.string().transform((city) => city.length) })),
     );
@@ -171,7 +171,7 @@ describe('the JSON Schema of a tool', () => {
 });
 
 describe('arguments', () => {
-  it('are validated by schemas that answer later, too', async () => {
+  it('are validated by async schemas too', async () => {
     const slow: StandardSchema<{ city: string }> = {
       '~standard': {
         version: 1,
@@ -338,7 +338,7 @@ describe('what a tool returns', () => {
     expect(textOf(result!)).toContain(message);
   });
 
-  it('is an error result when it is no JSON', async () => {
+  it('is an error result if it is not JSON', async () => {
     const cyclic: Record<string, unknown> = {};
     cyclic.self = cyclic;
     for (const value of [() => {}, Symbol('s'), 1n, cyclic])
@@ -415,7 +415,7 @@ describe('a tool definition', () => {
       );
     });
   }
-  it('with an unknown option is refused, and told what was meant', () => {
+  it('with an unknown option is refused, and the error says what was meant', () => {
     expect(() => tool({ ...fine, parameters: {} } as never)).toThrow(
       expect.objectContaining({
         code: 'INVALID_OPTION',
@@ -472,13 +472,13 @@ describe('a field that JSON Schema cannot express', () => {
     );
   });
 
-  it('is named where a converter says nothing about it', () => {
+  it('is named even if a converter says nothing about it', () => {
     const trip = v.object({ start: v.optional(v.date()) });
     const input = v.object({ name: v.string(), trips: v.array(trip) });
     expect(() => made(input, toJsonSchema)).toThrow(/field `trips\[\]\.start`: The "date" schema cannot/);
   });
 
-  it('is shown as what it accepts, where arktype converts or narrows it', () => {
+  it('is shown as what it accepts if arktype converts or narrows it', () => {
     const input = type({
       when: 'string.date.parse',
       'name?': type('string').narrow(() => true),
@@ -490,7 +490,7 @@ describe('a field that JSON Schema cannot express', () => {
     });
   });
 
-  it('is shown as what it accepts, where it is coerced', async () => {
+  it('is shown as what it accepts if it is coerced', async () => {
     const input = z.object({
       when: z.coerce.date().describe('The day.'),
       cents: z.coerce.bigint().optional(),

@@ -107,7 +107,7 @@ describe('a suspended run that is cancelled', () => {
     });
   });
 
-  it('in the moment in which somebody answers tells them that they came too late', async () => {
+  it('at the moment somebody answers tells them that they came too late', async () => {
     const { store, agent, ran } = world();
     const { pending } = await agent([calls('asks')], { store })
       .session('s')
@@ -127,7 +127,7 @@ describe('a suspended run that is cancelled', () => {
     expect(ran).toEqual([]);
   });
 
-  it('with a middleware that came with the run and is missing now ends all the same', async () => {
+  it('ends even if a middleware that came with the run is missing now', async () => {
     const { session, agent } = world();
     await agent([calls('asks')])
       .session('s')
@@ -136,7 +136,7 @@ describe('a suspended run that is cancelled', () => {
     expect(await session().pending()).toEqual([]);
   });
 
-  it('takes its sub-agents along', async () => {
+  it('ends its sub-agents too', async () => {
     const { store, agent } = world();
     const clerk = agent([calls('asks')]).asTool({ name: 'clerk', description: '' });
     const boss = new Agent({
@@ -151,7 +151,7 @@ describe('a suspended run that is cancelled', () => {
     expect(await inner.pending()).toEqual([]);
   });
 
-  it('while a call of it is at work in another process is left to that process', async () => {
+  it('is left to another process if a call is at work there', async () => {
     const { store, agent } = world();
     const done = deferred();
     const slow = tool({ name: 'slow', description: '', input: z.object({}), execute: () => done.promise });
@@ -175,7 +175,7 @@ describe('a suspended run that is cancelled', () => {
     expectValidHistory(await agent([]).session('s').messages());
   });
 
-  it('and not told yet takes no answers any more', async () => {
+  it('takes no more answers, even if its end is not reported yet', async () => {
     const { store, session } = world();
     const [request] = (await session(calls('asks')).run('go')).pending;
     await store.post('s', { type: 'cancel' });
@@ -185,7 +185,7 @@ describe('a suspended run that is cancelled', () => {
     });
   });
 
-  it('and whose end cannot be written ends with the next resume', async () => {
+  it('ends with the next resume if its end could not be written', async () => {
     const { store, session, agent } = world();
     await session(calls('asks')).run('go');
     const append = (): never => {
@@ -230,7 +230,7 @@ describe('a run that is aborted while it is about to wait', () => {
     }
   }
 
-  it('tells it too if a run layer makes something else of the waiting', async () => {
+  it('reports it too if a run layer replaces the suspension', async () => {
     const { agent } = world();
     const answers: Middleware = {
       name: 'answers',

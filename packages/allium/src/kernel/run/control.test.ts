@@ -187,7 +187,7 @@ describe('ctx.stop() at the run seam', () => {
   });
 });
 
-it.each(['because', 'suspended', 'aborted', 'error'])('rejects %j as what a run is stopped for', (reason) => {
+it.each(['because', 'suspended', 'aborted', 'error'])('ctx.stop() rejects the reason %j', (reason) => {
   expect(() => new StopRun(reason as never)).toThrow(
     new RegExp(
       `Expected \`reason\` to be what a run can be stopped for \\(final, stopped, .*\\), got "${reason}"`,
@@ -195,7 +195,7 @@ it.each(['because', 'suspended', 'aborted', 'error'])('rejects %j as what a run 
   );
 });
 
-it('stops from a tool in a parallel batch: what runs beside it finishes, the model is not called again', async () => {
+it('a stop from a tool in a parallel batch lets running calls finish, and the model is not called again', async () => {
   const model = scriptedModel([toolCalls({ name: 'work' }, { name: 'stop' }), text('never')]);
   const input = z.object({});
   const stop = tool({

@@ -139,7 +139,7 @@ describe('a suspended run that is resumed only to end', () => {
     expectBalanced(events);
   });
 
-  it('with calls that had begun says that they are in doubt', async () => {
+  it('reports calls that had begun as in doubt', async () => {
     const { store, session, agent, ran } = world();
     const dies = dying(store, (types) => types.includes('tool_finished'));
     await failed(
@@ -186,7 +186,7 @@ describe('a run layer that fails', () => {
     expect(ran).toEqual(['asks: approve']);
   });
 
-  it('before a resumed run has gone on leaves it open, answers included', async () => {
+  it('before a resumed run goes on leaves it open, with its answers', async () => {
     const { session, agent, ran } = world();
     const [request] = (await session(calls('asks')).run('go')).pending;
     const down: Middleware = { name: 'down', beforeRun: () => Promise.reject(new Error('no server')) };
@@ -241,7 +241,7 @@ describe('a run layer that fails', () => {
   });
 });
 
-describe('a stop that was asked for', () => {
+describe('a requested stop', () => {
   const secret = { on: ['tool-result'], hold: window(8), find: () => [{ start: 0, end: 1 }], action: 'stop' };
   const stops: [string, Partial<AgentOptions>, string[]][] = [
     [
@@ -310,14 +310,14 @@ describe('a stop and then a crash', () => {
     return { resumed: (and: object = {}) => agent([], options).session('s').resume(and), ran };
   }
 
-  it('leave open whether a call ran of which nothing is written', async () => {
+  it('leave it open whether a call ran if nothing was written about it', async () => {
     const { resumed, ran } = await crashed();
     const { status, messages } = await resumed();
     expect([status, ran]).toEqual(['stopped', ['slow']]);
     expect(textOf(messages.at(-1)!)).toBe(`${words}: enough`);
   });
 
-  it('leave it open, and calls in doubt in doubt, where a guard has to judge what is said', async () => {
+  it('leave it open, and calls in doubt, if a guard has to judge the text', async () => {
     const guard = { on: ['tool-result' as const], judge: async () => undefined };
     const middleware = [{ name: 'judges', guard }];
     const { resumed } = await crashed({ middleware });
@@ -334,7 +334,7 @@ describe('a stop and then a crash', () => {
     expect(textOf(result.messages.at(-1)!)).toContain('In doubt: "pay" had started');
   });
 
-  it('say that nothing ran of calls that wait for their turn', async () => {
+  it('say that calls waiting for their turn did not run', async () => {
     const { resumed, ran } = await crashed({ toolExecution: 'sequential' });
     const { messages } = await resumed();
     expect(textOf(messages.at(-1)!)).toBe('Not run: the run was stopped: enough');
@@ -342,7 +342,7 @@ describe('a stop and then a crash', () => {
   });
 });
 
-it('calls that somebody was asked about until now have not run when one of them stops the run', async () => {
+it('calls with open questions have not run when another call stops the run', async () => {
   const asks: Middleware = { name: 'asks', beforeToolCall: () => ({ ask: { title: 'May it?' } }) };
   const { agent, tools, ran } = world({ middleware: [asks] });
   const stops = tool({
@@ -361,7 +361,7 @@ it('calls that somebody was asked about until now have not run when one of them 
   expect(ran).toEqual([]);
 });
 
-it('an abort after a crash leaves open whether a call ran of which nothing is written', async () => {
+it('an abort after a crash leaves it open whether a call ran if nothing was written about it', async () => {
   const { store, agent, session } = world();
   const dies = dying(store, (types) => types.includes('tool_finished'));
   const first = agent([calls('look')], { store: dies }).session('s');
@@ -392,7 +392,7 @@ it('a sub-agent that asked when another call stopped the run may have done somet
 });
 
 describe('a cancel from another process', () => {
-  it('that comes while the run goes to ask somebody ends it', async () => {
+  it('that comes while the run is about to suspend ends it', async () => {
     const { store, agent, ran } = world();
     const cancels: Middleware = {
       name: 'cancels',
@@ -457,7 +457,7 @@ describe('the limit of tool calls, after a crash', () => {
     expect(await agent([]).session('s').resume()).toMatchObject({ status: 'done', text: 'fine' });
   });
 
-  it('ends the run also when only calls are left that may run', async () => {
+  it('ends the run even if only calls are left that may run', async () => {
     let runs = 0;
     const slow = tool({
       name: 'slow',
@@ -485,7 +485,7 @@ describe('the limit of tool calls, after a crash', () => {
   });
 });
 
-it('an error that an abort brought about is that abort', async () => {
+it('an error caused by an abort counts as that abort', async () => {
   const controller = new AbortController();
   const any: Middleware = { name: 'any', wrapModel: (_, next) => Promise.any([next(), next()]) };
   const hang = new Promise<never>(() => {});
@@ -500,7 +500,7 @@ it('an error that an abort brought about is that abort', async () => {
   expect(await failed(run)).toMatchObject({ code: 'ABORTED' });
 });
 
-it('a run without a store that failed around a question can be gone on with', async () => {
+it('a run without a store that failed around a question can be resumed', async () => {
   const down: Middleware = { name: 'down', afterRun: () => Promise.reject(new Error('no server')) };
   const { tools } = world();
   const agent = new Agent({ model: scriptedModel([calls('asks'), text('thanks')]), tools });
@@ -511,7 +511,7 @@ it('a run without a store that failed around a question can be gone on with', as
 });
 
 describe('a new message after a crash', () => {
-  it('says of a call that had begun that it is in doubt, and of one that may be run again that it may have run', async () => {
+  it('reports a started call as in doubt, and an idempotent one as possibly run', async () => {
     const { store, agent, session } = world();
     const dies = dying(store, (types) => types.includes('tool_finished'));
     await failed(
@@ -535,7 +535,7 @@ describe('a new message after a crash', () => {
     );
   });
 
-  it('ends the run before and answers its calls in one append: no crash can come in between', async () => {
+  it('ends the previous run and answers its calls in one append, so no crash can come in between', async () => {
     const { store, agent, session } = world();
     await session(calls('asks')).run('go');
     const appends: string[][] = [];
@@ -571,7 +571,7 @@ describe('a resumed run', () => {
     expect(seen).toEqual([{ user: 'ann' }, { user: 'ann', shift: 2 }]);
   });
 
-  it('is told that a tool is gone which a layer had put there for one call', async () => {
+  it('reports that a tool is gone which a layer had added for one call', async () => {
     const extra = tool({ name: 'extra', description: '', input: z.object({}), execute: () => 'extra' });
     const { agent } = world({
       middleware: [
@@ -617,7 +617,7 @@ describe('an abort', () => {
   });
 });
 
-describe('what was posted and not taken', () => {
+describe('a message that was posted but not taken', () => {
   it('is in the result, with run layers and without', async () => {
     for (const middleware of [[], [{ name: 'layer', beforeRun() {} }]]) {
       const store = memoryStore();

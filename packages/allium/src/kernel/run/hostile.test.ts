@@ -84,7 +84,7 @@ describe('details that cannot be written as JSON', () => {
     expectValidHistory(messages);
   });
 
-  it('that are fine stay as they are for whoever goes on working with them', async () => {
+  it('that are fine stay unchanged for their owner', async () => {
     const cache = { rows: [1] };
     const keeps = make('bad', () => toolResult({ content: 'fine', details: cache }));
     const adds: Middleware = { name: 'adds', afterToolCall: () => ({ details: cache }) };
@@ -97,7 +97,7 @@ describe('details that cannot be written as JSON', () => {
     }
   });
 
-  it('of progress are told as they are, or left out where guards look', async () => {
+  it('of progress updates are shown as they are, or left out if guards judge them', async () => {
     const tells = make('bad', async (_, ctx) => {
       await ctx.update('half', cycle);
       return 'fine';
@@ -112,7 +112,7 @@ describe('details that cannot be written as JSON', () => {
     }
   });
 
-  it('of a question are told to whoever asks', async () => {
+  it('of a question are an error for the caller that asks', async () => {
     const asks = tool({
       name: 'asks',
       description: '',
@@ -139,7 +139,7 @@ describe('details that cannot be written as JSON', () => {
     });
   });
 
-  it('as the result of a tool is told in our words', async () => {
+  it('as the result of a tool are reported in our own words', async () => {
     const model = scriptedModel([both(), 'end']);
     const agent = new Agent({ model, tools: [make('bad', () => ({ n: 1n })), good] });
     const { messages } = await agent.run('go');
@@ -169,7 +169,7 @@ describe('content of a tool', () => {
     expect(() => toolResult({ content: content as never })).toThrow('`content`');
   });
 
-  it('with a hole in the list is no content, but JSON', async () => {
+  it('with a hole in the list is treated as JSON, not as content', async () => {
     const list: unknown[] = [{ type: 'text', text: 'x' }];
     list.length = 2;
     const agent = new Agent({
@@ -208,7 +208,7 @@ describe('content of a tool', () => {
 });
 
 describe('a list with a hole', () => {
-  it('of tools is told to the layer that assigned it', async () => {
+  it('of tools is an error of the layer that assigned it', async () => {
     const odd: Middleware = {
       name: 'odd',
       beforeModel(ctx) {
@@ -379,7 +379,7 @@ describe('who is to blame', () => {
   );
 
   it.each(['read', 'take'] as const)(
-    'for a store whose %s() answers with nothing is the store',
+    'for a store whose %s() returns nothing is the store',
     async (method) => {
       const store = storeWith(memoryStore(), { [method]: () => null as never });
       const agent = new Agent({ store, model: scriptedModel(['hi']) });
@@ -401,7 +401,7 @@ describe('messages of a hook', () => {
       'a frozen part',
       Object.freeze({ role: 'user', content: Object.freeze([Object.freeze({ type: 'text' })]) }),
     ],
-  ])('that are no messages are told with the hook: %s', async (_, wrong) => {
+  ])('that are not messages are an error that names the hook: %s', async (_, wrong) => {
     const middleware: Middleware[] = [
       { name: 'wrong', transformContext: (messages) => [...messages, wrong as never] },
       { name: 'wrong', convertToLlm: (messages) => [...messages, wrong as never] },
@@ -418,7 +418,7 @@ describe('messages of a hook', () => {
     }
   });
 
-  it('may be made anew', async () => {
+  it('may be new objects each time', async () => {
     const adds: Middleware = {
       name: 'adds',
       transformContext: (messages) => [userMessage('first'), ...messages],
@@ -449,7 +449,7 @@ it('ctx.generate() that nobody awaits does not end the process', async () => {
   }
 });
 
-it('ctx.generate() after the run has ended asks nobody: what it used would count nowhere', async () => {
+it('ctx.generate() after the end of the run calls no model, because its usage would count nowhere', async () => {
   const contexts: Context[] = [];
   const keeps: Middleware = { name: 'keeps', beforeModel: (ctx) => void contexts.push(ctx) };
   const other = scriptedModel(['late']);
@@ -501,11 +501,11 @@ it.each<[string, () => unknown, RegExp]>([
     () => ({ middleware: [{ guard: { on: 'output', find: () => [] } }] }),
     /got "output"/,
   ],
-])('is told at construction: %s', (_, options, message) => {
+])('a mistake is reported at construction: %s', (_, options, message) => {
   expect(() => new Agent({ model: scriptedModel([]), ...(options() as object) })).toThrow(message);
 });
 
-it('a reason that is no text is told to the hook', async () => {
+it('a reason that is not text is an error of the hook', async () => {
   const blocks = { name: 'blocks', acceptMessage: () => ({ block: true, reason: 5 }) } as never as Middleware;
   await expect(new Agent({ model: scriptedModel([]), middleware: [blocks] }).run('go')).rejects.toMatchObject(
     {
@@ -514,7 +514,7 @@ it('a reason that is no text is told to the hook', async () => {
   );
 });
 
-it('a usage that is no record of numbers is told', async () => {
+it('a usage that is not a record of numbers is an error', async () => {
   const model: Model = {
     provider: 'p',
     id: 'm',

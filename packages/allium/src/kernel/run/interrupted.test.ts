@@ -61,7 +61,7 @@ describe('the time of a run', () => {
     expect((await running).stop).toMatchObject({ reason: 'timeout', by: 'kernel' });
   });
 
-  it('is remembered over a crash, but for a hundredth of its limit', async () => {
+  it('survives a crash, except for at most a hundredth of its limit', async () => {
     const store = memoryStore();
     const start = (clock: ReturnType<typeof fakeClock>, ...script: Parameters<typeof scriptedModel>[0]) => {
       const slow = make('slow', async () => {
@@ -95,7 +95,7 @@ describe('leaving a stream', () => {
     expect((await second).text).toBe('two');
   });
 
-  it('that was refused does not end the run it was refused for', async () => {
+  it('that was refused does not end the run that was in its way', async () => {
     const session = new Agent({ model: scriptedModel(['one']) }).session('s');
     const running = session.run('go');
     const refused = session.stream('on');
@@ -113,7 +113,7 @@ describe('leaving a stream', () => {
   });
 });
 
-it('a limit of tool calls leaves those that fit and ask somebody to their answers', async () => {
+it('a limit of tool calls leaves the calls that fit waiting for their answers', async () => {
   const agent = new Agent({
     model: scriptedModel([toolCalls({ name: 'asks' }, { name: 'asks' }), 'never']),
     tools: [asks],
@@ -131,7 +131,7 @@ it('a limit of tool calls leaves those that fit and ask somebody to their answer
   ]);
 });
 
-it('onRunEnd sends a run on 100 times, resumes included', async () => {
+it('onRunEnd continues a run at most 100 times, including resumes', async () => {
   let turns = 0;
   const agent = new Agent({
     model: scriptedModel([() => (++turns % 40 === 0 ? toolCalls({ name: 'asks' }) : text('more?'))], {
@@ -152,7 +152,7 @@ it('onRunEnd sends a run on 100 times, resumes included', async () => {
   expect((await session.messages()).filter((message) => textOf(message) === 'more')).toHaveLength(100);
 });
 
-it('every call that started ends, also where its result cannot be written', async () => {
+it('every started call ends, even if its result cannot be written', async () => {
   const whole = memoryStore();
   let down = false;
   const store = storeWith(whole, {
@@ -181,7 +181,7 @@ it('every call that started ends, also where its result cannot be written', asyn
   expect(of('tool_execution_end')).toHaveLength(3);
 });
 
-it('what a run leaves in the inbox together with answers to be judged is in result.queued', async () => {
+it('messages left in the inbox beside unjudged answers are in result.queued', async () => {
   let live: (() => Promise<void>) | undefined;
   const two = make('two', async (args, ctx) => {
     const onRequest = async () => void (await live?.());
@@ -243,7 +243,7 @@ describe('cells', () => {
   it.each<[string, Middleware]>([
     ['onRunEnd', { onRunEnd: (ctx) => ctx.state.update(count, increment) }],
     ['shouldStopAfterTurn', { shouldStopAfterTurn: (ctx) => void ctx.state.update(count, increment) }],
-  ])('of %s are kept where another such hook ends the run', async (hook, writes) => {
+  ])('of %s are kept if another such hook ends the run', async (hook, writes) => {
     for (const ends of [(ctx: { stop(): never }) => ctx.stop(), () => Promise.reject(new Error('no'))]) {
       const store = memoryStore();
       const middleware = [
@@ -259,7 +259,7 @@ describe('cells', () => {
     }
   });
 
-  it('of a model call are dropped where afterModelResponse stops: there is no message to write them with', async () => {
+  it('of a model call are dropped if afterModelResponse stops: there is no message to write them with', async () => {
     const store = memoryStore();
     const seen: number[] = [];
     const middleware: Middleware[] = [
@@ -297,7 +297,7 @@ describe('cells', () => {
     expect(await states(store)).toEqual([11, 21]);
   });
 
-  it('of resolveToolCall count once, also where the run waits between', async () => {
+  it('of resolveToolCall count once, even if the run waits in between', async () => {
     const store = memoryStore();
     const counts: Middleware = {
       name: 'counts',

@@ -93,7 +93,7 @@ describe('after turn_end', () => {
     expect(order).toEqual(['afterRun']);
   });
 
-  it('(1) a limit is no reason to end a run that is finished', async () => {
+  it('(1) a limit does not end a run that is already finished', async () => {
     const agent = new Agent({ model: scriptedModel(['done']), limits: { turns: 1, tokens: 100 } });
     expect((await watched(agent, 'go')).result).toMatchObject({ status: 'done', stop: { reason: 'final' } });
   });
@@ -379,7 +379,7 @@ describe('terminate', () => {
       turns: 1,
     });
   });
-  it('does not when one does not', async () => {
+  it('does not end the run if one result does not say so', async () => {
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'ending' }, { name: 'echo', id: 'b' }), 'end']),
       tools: [ending, echo],
@@ -478,7 +478,7 @@ describe('events', () => {
     });
   }
 
-  it('balance when the journal refuses, whatever it refuses', async () => {
+  it('balance if the journal refuses an append, whichever it is', async () => {
     const whole = breakingStore(memoryStore(), Number.POSITIVE_INFINITY);
     const run = (store: Store) =>
       collect(
@@ -500,7 +500,7 @@ describe('events', () => {
     }
   });
 
-  it('are told after the journal has the fact', async () => {
+  it('are sent after the journal has the fact', async () => {
     const store = memoryStore();
     const missing: string[] = [];
     const agent = new Agent({ model: scriptedModel([call(), 'end']), tools: [echo], store });
@@ -516,7 +516,7 @@ describe('events', () => {
     expect(missing).toEqual([]);
   });
 
-  it('wait for a journal that takes its time', async () => {
+  it('wait for a slow journal', async () => {
     const store = memoryStore();
     const gate = deferred();
     const slow = storeWith(store, {
@@ -607,7 +607,7 @@ describe('cancel through the inbox', () => {
 });
 
 describe('a new message', () => {
-  it('after a suspension settles the open calls first', async () => {
+  it('after a suspension first answers the open calls', async () => {
     const agent = new Agent({
       model: scriptedModel([call(), 'fine']),
       tools: [echo],

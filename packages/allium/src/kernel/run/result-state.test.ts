@@ -26,7 +26,7 @@ describe('result.state', () => {
     expect([second.state.get(turns), second.state.get(total)]).toEqual([2, 4]);
   });
 
-  it('is there whatever a layer made of the result, and in no copy as JSON', async () => {
+  it('is there whatever a layer did with the result, but not in its JSON', async () => {
     const copies = defineMiddleware({
       name: 'copies',
       wrapRun: async (_, next) => ({ ...(await next()), text: 'mine' }),
@@ -52,7 +52,7 @@ describe('result.state', () => {
     expect(() => result.state.get(turns)).toThrow('State cell "turns" is not declared');
   });
 
-  it('has those of sub-agents that ended before the run was resumed, in another process too', async () => {
+  it('has the cells of sub-agents that ended before the run was resumed, in another process too', async () => {
     const store = memoryStore();
     const stop = tool({
       name: 'stop',
@@ -83,7 +83,7 @@ describe('result.state', () => {
     expect(resumed.state.of(`${agentId}/nobody`)).toBeUndefined();
   });
 
-  it('has those of sub-agents, and of theirs, by the id of their session', async () => {
+  it('has the cells of sub-agents at any depth, by the id of their session', async () => {
     const store = memoryStore();
     const call = toolCalls({ name: 'ask', args: { prompt: 'go' } });
     const inner = new Agent({ model: script(), tools: [look], middleware: [counting] });
@@ -123,7 +123,7 @@ describe('session.state()', () => {
     expect(await make().session('s').state(turns)).toBe(2);
   });
 
-  it('reads those of a run that waits', async () => {
+  it('reads the cells of a suspended run', async () => {
     const store = memoryStore();
     const asks = tool({
       name: 'look',
@@ -136,7 +136,7 @@ describe('session.state()', () => {
     expect(await session.state(turns)).toBe(1);
   });
 
-  it('tells another tenant nothing', async () => {
+  it('shows another tenant nothing', async () => {
     const store = memoryStore();
     const agent = new Agent({ model: script(), tools: [look], middleware: [counting], store });
     await agent.session('s', { tenant: 'a' }).run('go');
@@ -147,7 +147,7 @@ describe('session.state()', () => {
 });
 
 describe('the error of a failed run', () => {
-  it('carries what there is of its result to the layers that catch it, and stays what it was', async () => {
+  it('carries its partial result to the layers that catch it, and stays the same error', async () => {
     const error = new Error('no');
     const seen: unknown[] = [];
     const outer = defineMiddleware({
@@ -182,7 +182,7 @@ describe('the error of a failed run', () => {
     expect(Object.keys(error)).toEqual([]);
   });
 
-  it('is left alone where it has a result of its own, or is no object', async () => {
+  it('is left alone if it has its own result or is not an object', async () => {
     for (const thrown of [
       Object.assign(new Error('no'), { result: 'its own' }),
       'text',
@@ -229,7 +229,7 @@ describe('runResult()', () => {
     expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail' }, output: 5 });
   });
 
-  it('refuses what is no context or no result', () => {
+  it('refuses anything but a context and a result', () => {
     expect(() => runResult(undefined as never, 'x')).toThrow('Expected `ctx` to be the context of a run');
   });
 });

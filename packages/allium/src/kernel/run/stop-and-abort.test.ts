@@ -397,7 +397,7 @@ describe('an abort', () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  it('has its turn among turns that never wait', async () => {
+  it('is noticed between turns that never wait', async () => {
     const controller = new AbortController();
     let turns = 0;
     const model: Model = {
@@ -414,7 +414,7 @@ describe('an abort', () => {
     await expect(agent.run('go', { signal: controller.signal })).rejects.toMatchObject({ code: 'ABORTED' });
   });
 
-  it('ends all runs of a signal, which has one listener however many they are, and none after them', async () => {
+  it('ends all runs of one signal, with one listener for all of them and none afterwards', async () => {
     const controller = new AbortController();
     const { signal } = controller;
     const listeners = () => getEventListeners(signal, 'abort').length;
@@ -545,7 +545,7 @@ describe('an abort that something inside the outermost layer ignores', () => {
           expect(types.filter((type) => type === 'tool_execution_end')).toHaveLength(seam === 'tool' ? 1 : 0);
         });
 
-  it('counts for more than a stop that the layer has swallowed', async () => {
+  it('counts more than a stop that the layer has swallowed', async () => {
     const clock = fakeClock();
     const swallows: Middleware = {
       async wrapModel(ctx) {
@@ -572,7 +572,7 @@ describe('an abort that something inside the outermost layer ignores', () => {
   });
 });
 
-it('a run layer that forgets to await is told so, also while a layer inside it takes its time', async () => {
+it('a run layer that forgets to await gets an error that says so, even while an inner layer takes its time', async () => {
   const clock = fakeClock();
   const slow: Middleware = { beforeRun: () => new Promise((resolve) => void clock.setTimer(resolve, 20)) };
   const forgets: Middleware = {

@@ -28,7 +28,7 @@ describe('blocks', () => {
     expect(content).toEqual([thinking('ab'), text('cd'), thinking('e')]);
   });
 
-  it('pieces with a key go to the block of that key, so that blocks interleave', () => {
+  it('pieces with a key go to the block of that key, so blocks may interleave', () => {
     const { blocks, content } = assemble(text('a', 1), text('b', 2), text('c', 1), text('d', 2));
     expect(blocks).toEqual([0, 1, 0, 1]);
     expect(content).toEqual([
@@ -37,7 +37,7 @@ describe('blocks', () => {
     ]);
   });
 
-  it('keys of text, thinking and calls are apart', () => {
+  it('text, thinking and calls have separate keys', () => {
     const call: ModelPart = { type: 'tool-call', id: '0', name: 'f', arguments: '{' };
     const { blocks, content } = assemble(
       thinking('a', '0'),
@@ -59,7 +59,7 @@ describe('blocks', () => {
     expect(content).toEqual([{ type: 'thinking', text: 'ab', signature: 's2', redacted: true }]);
   });
 
-  it('metadata of the pieces of a block is put together', () => {
+  it('metadata of the pieces of a block is merged', () => {
     const { content } = assemble(
       { ...text('a'), metadata: { x: 1, y: 1 } },
       { ...text('b'), metadata: { y: 2 } },

@@ -94,7 +94,7 @@ describe.each(Object.keys(stores))('allowances in a %s store', (kind) => {
     expect(await session.allowances()).toEqual(listed);
   });
 
-  it.each(Object.keys(ways))('are asked about again once they are revoked (%s)', async (way) => {
+  it.each(Object.keys(ways))('lead to a question again once they are revoked (%s)', async (way) => {
     const store = stores[kind]!();
     await agentOf(store(), [call(1), call(1, 'send'), 'end'])
       .session('s')
@@ -115,7 +115,7 @@ describe.each(Object.keys(stores))('allowances in a %s store', (kind) => {
     expect(await resumed.allowances()).toHaveLength(2);
   });
 
-  it('hold no more for the next question of a run under way', async () => {
+  it('no longer hold for the next question of a run under way once revoked', async () => {
     const store = stores[kind]!();
     const asked: PendingRequest[] = [];
     const revokes: Middleware = {
@@ -133,7 +133,7 @@ describe.each(Object.keys(stores))('allowances in a %s store', (kind) => {
     expect(await agentOf(store(), []).session('s').allowances()).toHaveLength(1);
   });
 
-  it('are revoked while the run is suspended, and the question beside it waits on', async () => {
+  it('can be revoked while the run is suspended, and another question keeps waiting', async () => {
     const store = stores[kind]!();
     await agentOf(store(), [call(1), 'end'])
       .session('s')
@@ -199,30 +199,33 @@ describe('the answers that a question takes', () => {
   };
   const refused = { code: 'DECISION_NOT_ALLOWED' };
 
-  it.each(Object.keys(askers))('are limited by a %s: others are refused, and it waits on', async (kind) => {
-    const store = memoryStore();
-    const middleware = [askers[kind]!({ decisions: ['approve', 'reject'], remember: false })];
-    const session = agentOf(store, [call(1), 'end'], middleware).session('s');
-    const { pending } = await session.run('go');
-    expect(pending).toMatchObject([{ decisions: ['approve', 'reject'], remember: false }]);
-    const { id } = pending[0]!;
-    const others: Decision[] = [{ type: 'edit', args: { n: 2 } }, { type: 'respond', text: 'No.' }, always];
-    for (const decision of others) {
-      await expect(session.answer(id, decision)).rejects.toMatchObject(refused);
-      await expect(session.resume({ answers: { [id]: decision } })).rejects.toMatchObject(refused);
-      await store.post('s', { type: 'answer', requestId: id, decision });
-    }
-    expect(await session.pending()).toEqual(pending);
-    const done = await session.resume({ answers: { [id]: { type: 'approve' } } });
-    expect(results(done)).toEqual(['pay 1']);
-  });
+  it.each(Object.keys(askers))(
+    'are limited by a %s: other answers are refused and the question stays open',
+    async (kind) => {
+      const store = memoryStore();
+      const middleware = [askers[kind]!({ decisions: ['approve', 'reject'], remember: false })];
+      const session = agentOf(store, [call(1), 'end'], middleware).session('s');
+      const { pending } = await session.run('go');
+      expect(pending).toMatchObject([{ decisions: ['approve', 'reject'], remember: false }]);
+      const { id } = pending[0]!;
+      const others: Decision[] = [{ type: 'edit', args: { n: 2 } }, { type: 'respond', text: 'No.' }, always];
+      for (const decision of others) {
+        await expect(session.answer(id, decision)).rejects.toMatchObject(refused);
+        await expect(session.resume({ answers: { [id]: decision } })).rejects.toMatchObject(refused);
+        await store.post('s', { type: 'answer', requestId: id, decision });
+      }
+      expect(await session.pending()).toEqual(pending);
+      const done = await session.resume({ answers: { [id]: { type: 'approve' } } });
+      expect(results(done)).toEqual(['pay 1']);
+    },
+  );
 
-  it('hold for a handler as well, whose run fails as with any answer that is none', async () => {
+  it('hold for a handler too, and a wrong answer of it fails the run', async () => {
     const agent = agentOf(memoryStore(), [call(1)], [hook({ decisions: ['approve'] })]);
     await expect(agent.session('s').run('go', saying({ type: 'reject' }))).rejects.toMatchObject(refused);
   });
 
-  it('may leave out a rejection, which a question that lapses is all the same', async () => {
+  it('may exclude rejection, but a question that lapses still counts as rejected', async () => {
     const middleware = [hook({ decisions: ['approve'], timeoutMs: 0 })];
     const agent = agentOf(memoryStore(), [call(1), 'end'], middleware);
     const done = await agent.session('s').run('go', { onRequest: () => new Promise(() => {}) });
@@ -239,7 +242,7 @@ describe('the answers that a question takes', () => {
     },
   );
 
-  it('with remember: false, it is asked whatever was remembered before', async () => {
+  it('with remember: false, the question is asked whatever was remembered before', async () => {
     const store = memoryStore();
     await agentOf(store, [call(1), 'end'])
       .session('s')
@@ -269,7 +272,7 @@ describe.each(['guard first', 'approval first'])('a guard and approval that both
     expect((await apart.session('s').run('go')).pending).toMatchObject([{ decisions: ['reject'] }]);
   });
 
-  it.each(['live', 'resumed'])('are remembered each for itself (%s)', async (how) => {
+  it.each(['live', 'resumed'])('are remembered separately (%s)', async (how) => {
     const store = memoryStore();
     const asked: (string | undefined)[] = [];
     const go = async (n: number) => {

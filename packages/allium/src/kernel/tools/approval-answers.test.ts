@@ -39,7 +39,7 @@ describe('answers', () => {
     expect(it.ran).toEqual([]);
   });
 
-  it('that lack what they need are refused', async () => {
+  it('that lack a field are refused', async () => {
     const it = world([asks()]);
     const { result } = await it.start('a');
     const { id } = result.pending[0]!;
@@ -55,7 +55,7 @@ describe('answers', () => {
     [{ type: 'approve', args: { n: 9 } }, 'no `args`'],
     [{ type: 'reject', message: 'because' }, 'type, hash, reason and no `message`'],
     [{ type: 'respond', text: 'x', reason: 'y' }, 'no `reason`'],
-  ])('with what belongs to another decision are refused: %o', async (decision, message) => {
+  ])('with fields of another decision are refused: %o', async (decision, message) => {
     const it = world([asks()]);
     const { result } = await it.start('a');
     const { id } = result.pending[0]!;
@@ -67,7 +67,7 @@ describe('answers', () => {
     expect(await it.session().pending()).toEqual(result.pending);
   });
 
-  it('that are not JSON are not taken: the error says where, and the question stays open', async () => {
+  it('that are not JSON are refused: the error says where, and the question stays open', async () => {
     const it = world([asks()]);
     const { result } = await it.start('a');
     const { id } = result.pending[0]!;
@@ -93,7 +93,7 @@ describe('answers', () => {
     expect(results(await editing)).toEqual(['a 2']);
   });
 
-  it('that are arguments the tool cannot take are refused, and the question still waits', async () => {
+  it('with arguments that the tool cannot take are refused, and the question stays open', async () => {
     const it = world([asks()]);
     const { result } = await it.start('a', 'a');
     const [one, two] = result.pending;
@@ -113,7 +113,7 @@ describe('answers', () => {
     expect(results(await it.resume({ [two!.id]: { type: 'approve' } }))).toEqual(['a 5', 'a 1']);
   });
 
-  it('that are arguments are read by the model where they are found wrong when the run goes on', async () => {
+  it('with arguments that turn out wrong when the run goes on become an error the model can read', async () => {
     const wrong: Decision = { type: 'edit', args: { n: 'x' } };
     const read = /^The edited arguments are invalid\.\nInvalid arguments for "a":\nn: /;
     const posted = world([asks()]);
@@ -126,7 +126,7 @@ describe('answers', () => {
     expect([...posted.ran, ...inPlace.ran]).toEqual([]);
   });
 
-  it('that are arguments are left to the run where another tool may have been called', async () => {
+  it('with arguments are checked by the run if another tool may have been called', async () => {
     const strange = tool({
       name: 'a',
       description: '',
@@ -217,7 +217,7 @@ describe('answers', () => {
     }
   });
 
-  it('that were taken before anything said whether they were judged are judged when they are read', async () => {
+  it('written by an older version, without a note that they were judged, are judged when read', async () => {
     const redacts: Middleware = {
       name: 'redacts',
       guard: {
@@ -235,7 +235,7 @@ describe('answers', () => {
     expect(results(await it.resume({}))[0]).not.toContain('secret');
   });
 
-  it('do not carry over to other arguments: a hook that rewrites an approved call is asked about it again', async () => {
+  it('do not carry over to other arguments: if a hook rewrites an approved call, it is asked about again', async () => {
     let secret = 'first';
     const it = world([
       {
@@ -305,7 +305,7 @@ describe('answers', () => {
     );
   });
 
-  it('that edit again and again end somewhere', async () => {
+  it('that edit again and again come to an end', async () => {
     let n = 0;
     const agent = new Agent({
       model: scriptedModel([calls('a'), 'end']),
@@ -341,7 +341,7 @@ describe('questions lapse', () => {
     expect(it.ran).toEqual([]);
   });
 
-  it('never, where infinity was asked for, in stores that write JSON too', async () => {
+  it('never, if the time is Infinity, even in stores that write JSON', async () => {
     const inner = memoryStore();
     const json = <T>(value: T): T => JSON.parse(JSON.stringify(value));
     const store = storeWith(inner, { append: (id, seq, entries) => inner.append(id, seq, json(entries)) });
@@ -370,7 +370,7 @@ describe('questions lapse', () => {
   });
 
   it.each(['ask', 'suspend'])(
-    'unless the store cannot say whether one came: the run can be gone on with (%s)',
+    'unless the store fails to say whether one came: then the run can be resumed (%s)',
     async (kind) => {
       const clock = fakeClock();
       const store = memoryStore();
@@ -413,7 +413,7 @@ describe('questions lapse', () => {
     },
   );
 
-  it('while a live handler thinks, too, and its late answer is dropped', async () => {
+  it('while a live handler thinks too, and its late answer is dropped', async () => {
     const clock = fakeClock();
     const late = deferred<Decision>();
     const agent = new Agent({

@@ -35,7 +35,7 @@ function hedging(seam: 'wrapModel' | 'wrapTool') {
 
 const model = (): Model => scriptedModel(['answer 1', 'answer 2']);
 
-describe('an attempt that is given up while a hook or guard is at work in it', () => {
+describe('an attempt that is abandoned while a hook or guard is at work in it', () => {
   const atWork: [string, (once: (signal: AbortSignal) => Promise<void>) => Middleware][] = [
     [
       'convertToLlm',
@@ -65,7 +65,7 @@ describe('an attempt that is given up while a hook or guard is at work in it', (
     });
   });
 
-  it('leaves the run to the next one: a guard of the request, whose verdict is asked for again', async () => {
+  it('leaves the run to the next one: a guard of the request, which judges again', async () => {
     const { hanging, once } = hedging('wrapModel');
     let tries = 0;
     const agent = new Agent({
@@ -149,7 +149,7 @@ describe('an attempt that is given up while a hook or guard is at work in it', (
   });
 });
 
-it('an error that onError calls final stays so while attempts overlap', async () => {
+it('an error that onError calls final stays final while attempts overlap', async () => {
   const asked: unknown[] = [];
   let calls = 0;
   const failing: Model = {

@@ -54,7 +54,7 @@ describe('an approval that is remembered', () => {
     );
   });
 
-  it('for the arguments: others are asked about', async () => {
+  it('for the arguments: other arguments are asked about', async () => {
     const it = world();
     const decision: Decision = { type: 'approve', remember: 'arguments' };
     await it
@@ -64,7 +64,7 @@ describe('an approval that is remembered', () => {
     expect(it.asked).toEqual(['pay {"n":1}', 'pay {"n":2}']);
   });
 
-  it('is no matter of other sessions, of other askers, or of what is refused', async () => {
+  it('does not hold for other sessions, other askers, or refused calls', async () => {
     const it = world();
     await it
       .agent([call(1), 'end'])
@@ -85,7 +85,7 @@ describe('an approval that is remembered', () => {
     expect(await other.session('s').run('go')).toMatchObject({ status: 'suspended' });
   });
 
-  it('holds for questions that are open beside it', async () => {
+  it('also answers the other open questions it covers', async () => {
     const it = world();
     const both = toolCalls({ name: 'pay', args: { n: 1 } }, { name: 'pay', args: { n: 2 } });
     const { pending } = await it.agent([both]).session('s').run('go');
@@ -106,7 +106,7 @@ describe('an approval that is remembered', () => {
     expect(results(await it.agent(['end']).session('s').resume({ answers }))).toEqual(['pay 1', 'No.']);
   });
 
-  it('goes along with a fork of the session, and not with what came before it', async () => {
+  it('is part of a fork made after it, but not of one from before it', async () => {
     const it = world();
     const { store } = it;
     await it
@@ -168,7 +168,7 @@ describe('an approval that is remembered', () => {
     expect(await family([call(3)], []).run('go')).toMatchObject({ status: 'suspended' });
   });
 
-  it('is refused where nothing can be remembered, or the word is unknown', async () => {
+  it('is refused if nothing can be remembered, or for an unknown word', async () => {
     const wipe = tool({
       name: 'wipe',
       description: '',

@@ -145,7 +145,7 @@ describe('ctx.suspend() in a tool', () => {
     expect(results(await it.resume({ [result.pending[0]!.id]: { type: 'approve' } }))).toEqual(['booked']);
   });
 
-  it('is in doubt only when it broke off after it was answered', async () => {
+  it('leaves the call in doubt only if it broke off after the answer', async () => {
     const ran: string[] = [];
     const store = memoryStore();
     const it = world([], { tools: [booking(ran)], store });
@@ -171,7 +171,7 @@ describe('ctx.suspend() in a tool', () => {
     ],
     ['beforeTool', (ask): Middleware => ({ beforeTool: ask })],
   ] satisfies [string, (ask: (ctx: ToolContext) => Promise<void>) => Middleware][])(
-    'is a question of its own beside one of a layer around it (%s)',
+    'is separate from the question of a layer around it (%s)',
     async (_, layer) => {
       const heard: string[] = [];
       const ask = (who: string) => async (ctx: ToolContext) => {
@@ -240,7 +240,7 @@ describe('ctx.suspend() in a tool', () => {
     },
   );
 
-  it('is asked again when the process died while somebody thought, also when it was not asked for the first time', async () => {
+  it('is asked again if the process died before the answer, even if it was not the first question', async () => {
     const ran: string[] = [];
     const it = world([], { tools: [booking(ran)] });
     const { result } = await it.start('book');
@@ -326,7 +326,7 @@ describe('ctx.suspend() in a tool', () => {
     expect(entries[answered - 1]!.type).toBe('request');
   });
 
-  it('is asked again after an answer that was none', async () => {
+  it('is asked again after an invalid answer', async () => {
     const answers = [{ type: 'maybe' }, { type: 'approve' }] as Decision[];
     const agent = new Agent({
       model: scriptedModel([calls('asks'), 'end']),
@@ -395,7 +395,7 @@ describe('ctx.suspend() in a tool', () => {
   it.each([
     ['at once', (_: unknown, ctx: ToolContext) => void ctx.suspend({ title: 'Wipe?' })],
     ['later', async (_: unknown, ctx: ToolContext) => void ctx.suspend({ title: 'Wipe?' })],
-  ])('counts also where a tool that ends %s does not wait for the answer', async (_, execute) => {
+  ])('counts even if a tool that ends %s does not wait for the answer', async (_, execute) => {
     const wipe = tool({ name: 'wipe', description: '', input: z.any(), execute });
     const session = new Agent({ model: scriptedModel([calls('wipe'), 'end']), tools: [wipe] }).session('s');
     const result = await session.run('go');

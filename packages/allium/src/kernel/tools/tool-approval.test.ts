@@ -90,7 +90,7 @@ describe('an ask', () => {
     expect(resumed.types.slice(0, 2)).toEqual(['agent_start', 'turn_start']);
   });
 
-  it('waits on when nobody has answered yet', async () => {
+  it('keeps waiting if nobody has answered yet', async () => {
     const it = world([asks()]);
     const first = await it.start('a');
     const again = await it.resume({});
@@ -136,7 +136,7 @@ describe('an ask', () => {
 });
 
 describe('verdicts', () => {
-  it('are journaled and not taken again', async () => {
+  it('are journaled and not made again', async () => {
     const judged: string[] = [];
     const counts: Middleware = {
       name: 'counts',
@@ -264,7 +264,7 @@ describe('plans', () => {
     ['other arguments', { type: 'edit', args: { n: 5 } }, ['a 5'], ['a 5']],
     ['words', { type: 'respond', text: 'Done by hand.' }, ['Done by hand.'], []],
     ['nothing yet', undefined, [], []],
-  ])('without the middleware that asked hold to what was said: %s', async (_, decision, said, ran) => {
+  ])('without the middleware that asked still follow the answer: %s', async (_, decision, said, ran) => {
     const it = world([asks()]);
     const { result } = await it.start('a');
     const answers = decision && { [result.pending[0]!.id]: decision };
@@ -279,7 +279,7 @@ describe('plans', () => {
 });
 
 describe('after a resume', () => {
-  it('a call of a tool that was not offered does not run, as it would not have before', async () => {
+  it('a call of a tool that was not offered does not run, just as before', async () => {
     const hides: Middleware = {
       name: 'hides',
       beforeModel(ctx) {
@@ -295,7 +295,7 @@ describe('after a resume', () => {
   });
 });
 
-it('an answer that was posted in time counts, also when a handler here lets the question lapse', async () => {
+it('an answer that was posted in time counts even if a handler here lets the question lapse', async () => {
   const clock = fakeClock();
   const { session, ran } = world([asks({ title: 'May it?', timeoutMs: 100 })], { clock });
   const asked = deferred();

@@ -113,7 +113,7 @@ describe('tool batches', () => {
     ]);
   });
 
-  it('answer an unknown tool, bad JSON and invalid arguments with something the model can act on', async () => {
+  it('answer an unknown tool, bad JSON and invalid arguments with an error the model can act on', async () => {
     const agent = new Agent({
       model: scriptedModel([
         toolCalls(
@@ -263,7 +263,7 @@ describe('call ids', () => {
     expect(await run()).toEqual(messages);
   });
 
-  it('that are missing are made', async () => {
+  it('that are missing are created', async () => {
     const agent = new Agent({
       model: scriptedModel([
         chunks({ type: 'tool-call', name: 'a', arguments: '{"n":1}' } as never, {
@@ -284,7 +284,7 @@ describe('call ids', () => {
   it.each([
     ['before', ['r_fixed.2.call1', '']],
     ['after', ['', 'r_fixed.2.call0']],
-  ])('that are made differ from one the model wrote just so %s', async (_, [first, second]) => {
+  ])('that are created differ from a look-alike that the model wrote %s', async (_, [first, second]) => {
     const agent = new Agent({
       model: scriptedModel([
         chunks(
@@ -443,7 +443,7 @@ describe('results', () => {
 });
 
 describe('what a tool does itself', () => {
-  it('is no doing of the layer next to it: ctx.generate goes through all model layers, and nobody else stopped the run', async () => {
+  it('is not attributed to a layer: ctx.generate goes through all model layers, and no layer is blamed for a stop', async () => {
     const seen: string[] = [];
     const watch = {
       name: 'watch',

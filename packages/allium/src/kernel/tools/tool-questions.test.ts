@@ -34,7 +34,7 @@ const stores: Record<string, () => Store> = {
 };
 
 describe.each(Object.entries(stores))('a run that waits for its handler, over the %s store', (name, open) => {
-  it('is woken by answers through other handles, of which the first counts', async () => {
+  it('is woken by answers through other handles, and the first one counts', async () => {
     await expectAnswersFromElsewhere(open, name);
   });
 });
@@ -66,7 +66,7 @@ const results = (result: { messages: readonly { role: string }[] }) =>
   result.messages.filter(({ role }) => role === 'tool').map((message) => textOf(message as never));
 
 describe('an answer posted while a handler is asked', () => {
-  it('of this process wakes the run at once, without a look at the clock', async () => {
+  it('of this process wakes the run at once, without polling', async () => {
     const clock = fakeClock();
     const ran: string[] = [];
     const store = memoryStore();
@@ -120,7 +120,7 @@ describe('an answer posted while a handler is asked', () => {
     expect(results(await session.run('go', { onRequest }))).toEqual(['No.']);
   });
 
-  it('counts before a later one of the handler, which is dropped visibly', async () => {
+  it('counts, and a later answer of the handler is dropped visibly', async () => {
     const it = waiting();
     await it.asked;
     const { request, signal } = it.questions[0]!;
@@ -210,7 +210,7 @@ describe('an answer posted while a handler is asked', () => {
     expect(results(await it.running)).toEqual(['Not 0.', 'paid 1', 'paid 2']);
   });
 
-  it('does not make the handler answer what somebody else still has to', async () => {
+  it('does not make the handler answer questions that are left to somebody else', async () => {
     const it = waiting({}, payingAgent(memoryStore(), [], [calls(0, 1), 'end']));
     await it.asked;
     it.answers[0]!(undefined);
@@ -246,7 +246,7 @@ describe('an answer posted while a handler is asked', () => {
     });
   });
 
-  it('is what the caller said when they called, whatever they make of the object afterwards', async () => {
+  it('is what the caller passed, even if they change the object afterwards', async () => {
     const it = waiting();
     await it.asked;
     const decision: { type: 'reject'; reason: string } = { type: 'reject', reason: 'No.' };
@@ -421,24 +421,27 @@ describe('an answer that comes while a run goes to wait', () => {
     return { result: await stream.result, ran, events, posted };
   }
 
-  it.each([false, true])('wakes it or finds it waiting, whenever it comes (layers: %s)', async (layered) => {
-    const seen = new Set<string>();
-    for (let at = 1; ; at++) {
-      const { result, ran, events, posted } = await answered(at, layered);
-      if (!posted) break;
-      const { status, pending } = result;
-      seen.add(status);
-      expect([at, status, pending.length]).toEqual(
-        status === 'done' ? [at, 'done', 0] : [at, 'suspended', 1],
-      );
-      expect(ran).toEqual(status === 'done' ? ['pay 0'] : []);
-      const count = (type: AgentEvent['type']) => events.filter((event) => event.type === type).length;
-      expect([count('agent_start'), count('agent_end'), count('tool_execution_start')]).toEqual([1, 1, 1]);
-      expect(count('suspended')).toBe(pending.length);
-    }
-    // After its last look at the inbox the run can only end.
-    expect([...seen].sort()).toEqual(['done', 'suspended']);
-  });
+  it.each([false, true])(
+    'either wakes the run or finds it waiting, whenever it comes (layers: %s)',
+    async (layered) => {
+      const seen = new Set<string>();
+      for (let at = 1; ; at++) {
+        const { result, ran, events, posted } = await answered(at, layered);
+        if (!posted) break;
+        const { status, pending } = result;
+        seen.add(status);
+        expect([at, status, pending.length]).toEqual(
+          status === 'done' ? [at, 'done', 0] : [at, 'suspended', 1],
+        );
+        expect(ran).toEqual(status === 'done' ? ['pay 0'] : []);
+        const count = (type: AgentEvent['type']) => events.filter((event) => event.type === type).length;
+        expect([count('agent_start'), count('agent_end'), count('tool_execution_start')]).toEqual([1, 1, 1]);
+        expect(count('suspended')).toBe(pending.length);
+      }
+      // After its last look at the inbox the run can only end.
+      expect([...seen].sort()).toEqual(['done', 'suspended']);
+    },
+  );
 });
 
 describe('answers that come with a resume', () => {
@@ -451,7 +454,7 @@ describe('answers that come with a resume', () => {
     return { store, ran, id: pending[0]!.id };
   };
 
-  it('and one that is posted at the same moment: one counts, and the other is told', async () => {
+  it('and one that is posted at the same moment: one counts, and the other is refused', async () => {
     for (let turns = 0; turns < 12; turns++) {
       const { store, ran, id } = await suspended();
       const posting = (async () => {
@@ -468,7 +471,7 @@ describe('answers that come with a resume', () => {
     }
   });
 
-  it('are what the caller said when they called', async () => {
+  it('are what the caller passed, even if they change the object afterwards', async () => {
     const { store, ran, id } = await suspended();
     const answers: Record<string, Decision> = { [id]: { type: 'reject', reason: 'No.' } };
     const resuming = payingAgent(store, ran, ['end']).session('s').resume({ answers });

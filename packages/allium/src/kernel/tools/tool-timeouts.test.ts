@@ -46,7 +46,7 @@ describe('timeouts and aborts', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('do not count the time of a person the tool asks, as none is counted where the run suspends', async () => {
+  it('do not count the time a person takes to answer, just as when the run suspends', async () => {
     const clock = fakeClock();
     const answer = deferred();
     const asks = make(
@@ -75,7 +75,7 @@ describe('timeouts and aborts', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('are not looked at all the time while a person is asked', async () => {
+  it('are not polled while a person is asked', async () => {
     const clock = fakeClock();
     let timers = 0;
     const setTimer: typeof clock.setTimer = (fn, ms) => {
@@ -106,7 +106,7 @@ describe('timeouts and aborts', () => {
     expect(timers).toBeLessThan(500);
   });
 
-  it('take the time a layer gives', async () => {
+  it('use the time that a layer sets', async () => {
     const clock = fakeClock();
     const layer: Middleware = {
       beforeTool: (ctx) => {
@@ -148,7 +148,7 @@ describe('timeouts and aborts', () => {
     ]);
   });
 
-  it('keep ctx.signal aborted for a tool that polls it later; the hooks around it do not find the time up', async () => {
+  it('keep ctx.signal aborted for a tool that polls it later, but not for the hooks around it', async () => {
     const clock = fakeClock();
     let held: ToolContext | undefined;
     const slow = make(

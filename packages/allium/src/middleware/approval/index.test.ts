@@ -105,7 +105,7 @@ describe('the policy', () => {
     expect(results(done)).toEqual(['look 0', 'Never.', 'pay 2']);
   });
 
-  it('is asked about tools it does not name, unless it has a line for all others', async () => {
+  it('asks about tools it does not name, unless it has a line for all others', async () => {
     expect((await world({ policy: { look: 'allow' } }).start('look', 'pay')).result.pending).toMatchObject([
       { toolName: 'pay' },
     ]);
@@ -205,7 +205,7 @@ describe('the policy', () => {
     expect((await it.start('pay')).result).toMatchObject({ status: 'stopped', stop: { message: 'Enough.' } });
   });
 
-  it('for a tool as it is, with policyFor(), asks where another tool of that name is called', async () => {
+  it('made by policyFor() for a tool asks if another tool of that name is called', async () => {
     const input = z.object({ amount: z.number() });
     const pay = tool({ name: 'pay', description: '', input, execute: () => 'paid' });
     const policy = policyFor(pay, (ctx) => (ctx.args.amount > 100 ? 'ask' : 'allow'));
@@ -230,7 +230,7 @@ describe('the policy', () => {
     expect(() => policyFor({} as never, 'ask')).toThrow('Expected `tool` to be a tool');
   });
 
-  it('that names a tool which is not there is a hazard, unless a middleware brings that tool', () => {
+  it('that names an unknown tool is a hazard, unless a middleware brings that tool', () => {
     const own = tool({ name: 'pay', description: '', input: z.object({}), execute: () => '' });
     const hazards = (policy: ApprovalPolicy, more: readonly Middleware[] = []) =>
       new Agent({
@@ -251,7 +251,7 @@ describe('the policy', () => {
     expect(hazards({ later: 'ask' }, [{ name: 'brings', brings: ['later'] }])).toEqual([]);
   });
 
-  it('is asked once for each call and its arguments, over resumes and after a crash', async () => {
+  it('is evaluated once for each call and its arguments, across resumes and crashes', async () => {
     const judged: string[] = [];
     const policy: ApprovalPolicy = ({ toolCall, args }: ToolContext) => {
       judged.push(`${toolCall.id} ${args.n}`);
@@ -396,7 +396,7 @@ describe('decisions, taken over by another agent on the same store', () => {
     expect(it.ran).toEqual([]);
   });
 
-  it('are given up when a new message comes: the calls are settled first, visibly', async () => {
+  it('are dropped when a new message comes: the calls are answered first, visibly', async () => {
     const it = world({ policy });
     const { result } = await it.start('look', 'pay');
     const next = await watched(it.session('fine'), 'Forget it.');

@@ -215,7 +215,7 @@ describe('audit-log', () => {
     }
   });
 
-  it('says blocked only of calls that did not begin, when an abort cuts a batch off', async () => {
+  it('marks only calls that did not begin as blocked when an abort cuts a batch off', async () => {
     const abort = new AbortController();
     const lines: string[] = [];
     const agent = new Agent({
@@ -253,7 +253,7 @@ describe('audit-log', () => {
   it.each([
     ['had begun', work, /^In doubt/],
     ['may have run', peek, /^May have run/],
-  ])('does not say blocked of a call that %s before a crash', async (_, used, said) => {
+  ])('does not mark a call as blocked that %s before a crash', async (_, used, said) => {
     const { lines, store, make, model } = setup([toolCalls({ name: used.name }), text('Done.')]);
     const dead = refusing(store, (entries) => entries.some(({ type }) => type === 'tool_finished'));
     const audit = auditLog({ sink: () => {} });
@@ -285,7 +285,7 @@ describe('audit-log', () => {
     expect(await verify(lines, store)).toMatchObject({ ok: true, verified: lines.length });
   });
 
-  it('begins a chain of its own in a fork, and goes on with that of the source', async () => {
+  it('begins a new chain in a fork, and continues that of the source', async () => {
     const { make, lines, store } = setup([text('One.'), text('Two.'), text('Three.'), text('Four.')]);
     await make().session('s').run('1');
     await store.fork('s', await store.head('s'), 'f');
@@ -299,7 +299,7 @@ describe('audit-log', () => {
     expect((await verify(lines.slice(0, -1), store, 'f')).problems).toEqual([{ kind: 'cut-off', seq: 4 }]);
   });
 
-  it('keeps a run and its fork apart that are resumed at once, and logs no call of before again', async () => {
+  it('keeps a run and its fork apart if both are resumed at once, and logs no earlier call again', async () => {
     const { agent, lines, store } = setup([
       toolCalls({ name: 'work', args: { how: 'suspend' } }, { name: 'work', id: 'b' }),
       text('Done.'),
@@ -362,7 +362,7 @@ describe('audit-log', () => {
     expect(lines.join()).not.toContain('something bad');
   });
 
-  it('leaves out what was said on demand', async () => {
+  it('leaves out texts on demand', async () => {
     const { agent, lines } = setup([toolCalls({ name: 'work', args: { how: 'private' } }), text('private')], {
       content: false,
     });
@@ -472,7 +472,7 @@ describe('audit-log', () => {
     expect((await verify(lines, store)).problems).toEqual([]);
   });
 
-  it('lets model calls that others make before the run pass', async () => {
+  it('ignores model calls made before the run begins', async () => {
     const helper = scriptedModel(['before']);
     const outer = defineMiddleware({
       name: 'outer',
@@ -554,7 +554,7 @@ describe('audit-log', () => {
       );
     });
 
-    it('notices a log that was written anew without the key', async () => {
+    it('notices a log that was rewritten without the key', async () => {
       const { lines, head } = await logged();
       const other = setup([text('Forged.')], { key: 'guess' });
       await other.agent.session('s').run('1');
@@ -609,7 +609,7 @@ describe('audit-log', () => {
       expect(verifyAudit('', head, KEY)).toEqual({ ok: true, problems: [], verified: 0, unanchored: 0 });
     });
 
-    it('refuses a head that is none', () => {
+    it('refuses a malformed head', () => {
       expect(() => verifyAudit('', undefined as never)).toThrow('Expected `head` to be an object');
     });
   });

@@ -169,7 +169,7 @@ describe('budget', () => {
     expect(model.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([262_144, 262_144]);
   });
 
-  it('does not take what a longer request used for the needs of a shortened one', async () => {
+  it('does not size a shortened request by what a longer one used', async () => {
     const long = 'x'.repeat(40_000);
     const read = tool({ name: 'read', description: 'Reads.', input: z.object({}), execute: () => long });
     const model = scriptedModel(
@@ -199,7 +199,7 @@ describe('budget', () => {
     }
   });
 
-  it('gives back what was set aside and not used', async () => {
+  it('returns unused reservations', async () => {
     const { agent } = setup([uses(1)], { tokens: 2000, per: 'session' });
     const session = agent.session('s');
     for (let i = 0; i < 20; i++) expect((await session.run('x')).status).toBe('done');
@@ -309,7 +309,7 @@ describe('budget', () => {
     }
   });
 
-  it('counts an estimate of what a model does not tell', async () => {
+  it('estimates counts that a model leaves out', async () => {
     const cases: [usage: Partial<Usage>, tokens: number, usd: number][] = [
       [{ inputTokens: 4 }, 1004, 4e-6 + 2000e-6],
       [{ outputTokens: 7 }, 107, 100e-6 + 14e-6],
@@ -394,7 +394,7 @@ describe('budget', () => {
   });
 
   it.each(['session', 'tenant'] as const)(
-    'finds room for calls side by side while there is plenty, with a slow store (%s)',
+    'lets calls run side by side while there is plenty, with a slow store (%s)',
     async (per) => {
       const helper = scriptedModel([uses(1)], { repeat: true });
       const asks = defineMiddleware({
@@ -444,7 +444,7 @@ describe('budget', () => {
     },
   );
 
-  it('does not share out less once other calls are over, however they ended', async () => {
+  it('grants no smaller shares after other calls have ended, however they ended', async () => {
     const { agent, model } = setup([uses(1), failWith(new Error('no')), uses(1)], {
       tokens: 1e6,
       per: 'tenant',
@@ -502,7 +502,7 @@ describe('budget', () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  describe.each(['run', 'session', 'tenant'] as const)('per %s holds for what is below it:', (per) => {
+  describe.each(['run', 'session', 'tenant'] as const)('per %s holds for everything below it:', (per) => {
     const thousand = () => scriptedModel([uses(1000)], { repeat: true });
     const again = tool({ name: 'again', description: 'Again.', input: z.object({}), execute: () => 'ok' });
     /** A sub-agent without the budget that would take 40 turns of 1000 tokens. */
@@ -582,7 +582,7 @@ describe('budget', () => {
     });
   });
 
-  it('books calls that overlap or stand inside each other once', async () => {
+  it('counts overlapping and nested calls once', async () => {
     const look = tool({
       name: 'look',
       description: 'Looks.',
@@ -650,7 +650,7 @@ describe('budget', () => {
     },
   );
 
-  it('books at the end of a run what was used after its last call', async () => {
+  it('counts at the end of a run what was used after its last call', async () => {
     const judge = scriptedModel([uses(900)]);
     const late = defineMiddleware({
       name: 'late',
@@ -662,7 +662,7 @@ describe('budget', () => {
     expect(store.values.get('budget:tenant::tokens')).toBe(1000);
   });
 
-  it('books what a sub-agent with an account of its own used there, and not with its parent', async () => {
+  it('counts what a sub-agent with its own account used there, and not with its parent', async () => {
     const store = sharedStore();
     const shared = budget({ tokens: 1e6, per: (ctx) => `depth ${ctx.depth}`, store });
     const grandchild = new Agent({ model: scriptedModel([uses(7)]) });
@@ -684,7 +684,7 @@ describe('budget', () => {
     expect(below).toBeLessThan(300);
   });
 
-  it('takes a model further in whose price nobody knows for one like the model of the call', async () => {
+  it('prices an inner model without a known price like the model of the call', async () => {
     const store = sharedStore();
     const other = defineMiddleware({
       name: 'other',
@@ -702,7 +702,7 @@ describe('budget', () => {
   });
 
   it.each(['run', 'session', 'tenant'] as const)(
-    'lets model calls that others make before the run pass (%s)',
+    'ignores model calls made before the run begins (%s)',
     async (per) => {
       const helper = scriptedModel(['before']);
       const outer = defineMiddleware({
@@ -715,7 +715,7 @@ describe('budget', () => {
     },
   );
 
-  it('stores no less than before where tools that ask models end in another order', async () => {
+  it('never lowers the stored amount when tools that call models end in another order', async () => {
     const order: string[] = [];
     const until = async (step: string): Promise<void> => {
       while (!order.includes(step)) await new Promise((resolve) => setImmediate(resolve));
@@ -757,7 +757,7 @@ describe('budget', () => {
     expect(totals).toEqual(totals.toSorted((a, b) => a - b));
   });
 
-  it('lets two instances hold side by side', async () => {
+  it('lets two instances limit side by side', async () => {
     const model = scriptedModel([uses(600)], { repeat: true });
     const both = [
       budget({ tokens: 1e6, per: 'session' }),
@@ -771,7 +771,7 @@ describe('budget', () => {
     expect(() => new Agent({ model, middleware: same })).toThrow('Two middleware named "budget"');
   });
 
-  it('fails the run when the store fails, and lets an error of the call go first', async () => {
+  it('fails the run if the store fails, but reports an error of the call first', async () => {
     const oh = new Error('store down');
     let calls = 0;
     const store = (from: number): BudgetStore => ({

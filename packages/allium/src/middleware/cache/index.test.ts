@@ -80,7 +80,7 @@ describe('cache', () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  it('takes requests for different that differ in what the provider is sent with a message', async () => {
+  it('treats requests as different if their provider metadata differs', async () => {
     const { agent, model } = setup(['one', 'two']);
     const ask = (metadata: Record<string, unknown>) =>
       agent.run({ role: 'user', content: 'hi', metadata }).then(({ text }) => text);
@@ -98,7 +98,7 @@ describe('cache', () => {
     expect(await agent.run('hi')).toMatchObject({ status: 'done', text: 'hello', costUsd: 0 });
   });
 
-  it('tells outer layers of a hit, and of nothing else', async () => {
+  it('marks a hit for outer layers, and nothing else', async () => {
     const seen: unknown[] = [];
     const outer = defineMiddleware({
       name: 'outer',
@@ -155,13 +155,13 @@ describe('cache', () => {
     ['the tools', { model: scriptedModel(['other']), tools: [look] }, 'hi'],
     ['the settings', { model: scriptedModel(['other']), settings: { temperature: 1 } }, 'hi'],
     ['the tenant', { model: scriptedModel(['other']), tenant: 'b' }, 'hi'],
-  ])('makes a call of its own when %s differs', async (_, options, input) => {
+  ])('makes a new call if %s differs', async (_, options, input) => {
     const middleware = [cache()];
     await new Agent({ model: scriptedModel(['hello']), middleware }).run('hi');
     expect((await new Agent({ ...options, middleware }).run(input)).text).toBe('other');
   });
 
-  it('shares within a session only, or with all, when told to', async () => {
+  it('shares answers within a session only, or with everybody, if told to', async () => {
     const sessions = setup(['one', 'two'], { scope: 'session' });
     expect((await sessions.agent.session('a').run('hi')).text).toBe('one');
     expect((await sessions.agent.session('b').run('hi')).text).toBe('two');
@@ -172,7 +172,7 @@ describe('cache', () => {
     );
   });
 
-  it('keeps tenants apart whatever the key says, and leaves calls out that have none', async () => {
+  it('keeps tenants apart whatever the key says, and does not cache calls without a key', async () => {
     const middleware = [
       cache({ key: (ctx) => (JSON.stringify(ctx.messages).includes('private') ? undefined : 'same') }),
     ];
@@ -239,7 +239,7 @@ describe('cache', () => {
       expect(model.requests).toHaveLength(1);
     });
 
-    it('is not held up by a run whose stream nobody reads; those who wait follow one of them', async () => {
+    it('are not held up by a run whose stream nobody reads', async () => {
       const clock = fakeClock();
       const long = () => chunks(...Array.from({ length: 600 }, (_, n) => `${n} `));
       const model = scriptedModel([long(), long()]);
@@ -339,7 +339,7 @@ describe('cache', () => {
       expect(ran).toEqual([]);
     });
 
-    it('the answer of a model that stood in for another', async () => {
+    it('the answer of a fallback model', async () => {
       const swap = defineMiddleware({
         name: 'swap',
         wrapModel: (_, next) => next({ model: scriptedModel(['spare'], { id: 'spare' }) }),
@@ -509,7 +509,7 @@ describe('cache', () => {
     );
 
     it.each(['get', 'set'] as const)(
-      'may fail in %s: the call is made once, and the run tells of it',
+      'may fail in %s: the call is made once, and the run reports it',
       async (method) => {
         const store = { ...slowStore(), [method]: async () => Promise.reject(new Error('connection lost')) };
         const { agent, model } = setup(['hello'], { store });
@@ -533,7 +533,7 @@ describe('cache', () => {
     });
   });
 
-  it('keeps two of them apart', async () => {
+  it('keeps two instances apart', async () => {
     const [outer, inner] = [new Map(), new Map()];
     const middleware = [cache({ store: outer, scope: 'session' }), cache({ store: inner })];
     const agent = new Agent({ model: scriptedModel(['hello']), middleware });

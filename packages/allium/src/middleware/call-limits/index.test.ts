@@ -58,7 +58,7 @@ describe('call-limits', () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  it('does not let onRunEnd send a stopped run on', async () => {
+  it('does not let onRunEnd continue a stopped run', async () => {
     const again = defineMiddleware({ name: 'again', onRunEnd: () => [{ role: 'user' } as never] });
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'look' })]),
@@ -73,7 +73,7 @@ describe('call-limits', () => {
     expect(await agent.run('go')).toMatchObject({ status: 'done', text: 'done' });
   });
 
-  it('lets the model go on without the call when it is told instead', async () => {
+  it('tells the model and lets it go on without the call, if configured so', async () => {
     const { agent } = setup(
       [toolCalls({ name: 'look' }), toolCalls({ name: 'look' }, { name: 'dig', id: 'd' }), text('enough')],
       { perTool: { look: 1 }, onExceed: 'tell-model' },
@@ -87,7 +87,7 @@ describe('call-limits', () => {
     ]);
   });
 
-  it('counts names that objects already have like any other', async () => {
+  it('counts tools named like a property of every object correctly', async () => {
     const odd = tool({ name: 'constructor', description: 'Odd.', input: z.object({}), execute: () => 'ok' });
     const agent = new Agent({
       model: scriptedModel([toolCalls({ name: 'constructor' }, { name: 'constructor', id: 'b' }), text('x')]),

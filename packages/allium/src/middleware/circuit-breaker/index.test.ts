@@ -87,7 +87,7 @@ describe('circuit-breaker', () => {
     });
   });
 
-  it('begins to count anew after a success', async () => {
+  it('starts counting again after a success', async () => {
     const { ends, model } = setup([down, 'ok', down, 'ok', down, down]);
     await ends(7);
     expect(model.requests).toHaveLength(6);
@@ -151,14 +151,14 @@ describe('circuit-breaker', () => {
     expect(await ends(1)).toEqual(['ok']);
   });
 
-  it('takes an error that does not count for a sign of life when it tries', async () => {
+  it('closes when a trial call fails with an error that does not count', async () => {
     const { ends, clock } = setup([down, down, refusedByModel, 'ok']);
     await ends(2);
     await clock.advance(1000);
     expect(await ends(2)).toEqual(['MODEL_ERROR', 'ok']);
   });
 
-  it('is not impressed by calls that began before it opened', async () => {
+  it('ignores calls that began before it opened', async () => {
     const clock = fakeClock();
     const gate: (() => void)[] = [];
     let calls = 0;
@@ -217,21 +217,21 @@ describe('circuit-breaker', () => {
       expect((await agent.run('hi')).text).toBe('ok');
     });
 
-    it('what failsOn says, which decides instead of the built-in rule', async () => {
+    it('errors for which failsOn is false, instead of the built-in rule', async () => {
       const { ends } = setup([down, down, down, refusedByModel, refusedByModel], {
         failsOn: (error) => (error as { status: number }).status === 400,
       });
       expect(await ends(6)).toEqual([...Array(5).fill('MODEL_ERROR'), 'CIRCUIT_OPEN']);
     });
 
-    it('what failsOn says later', async () => {
+    it('errors for which an async failsOn is false', async () => {
       const { ends } = setup([down, down, down, refusedByModel, refusedByModel], {
         failsOn: async (error) => (error as { status: number }).status === 400,
       });
       expect(await ends(6)).toEqual([...Array(5).fill('MODEL_ERROR'), 'CIRCUIT_OPEN']);
     });
 
-    it('a failsOn that fails, which fails the run instead of the process', async () => {
+    it('a failsOn that throws: it fails the run, not the process', async () => {
       const { ends } = setup([down, down, 'ok'], {
         failures: 1,
         failsOn: () => Promise.reject(new Error('no idea')),
@@ -280,7 +280,7 @@ describe('circuit-breaker', () => {
     );
   });
 
-  it('tells in events what becomes of the circuit', async () => {
+  it('reports every change of the circuit in events', async () => {
     const { agent, clock, ends } = setup([down, down, 'ok']);
     await ends(1);
     const states = async () =>

@@ -149,7 +149,7 @@ describe('compaction', () => {
     expect(Math.abs(asked - budget)).toBeLessThanOrEqual(2);
   });
 
-  it('merges the summary before into the next', async () => {
+  it('merges the previous summary into the next', async () => {
     const { session, summaryModel, sent, state } = setup({}, { summaryModel: summariser('FIRST', 'SECOND') });
     await say(session, 1, 9);
     expect(summaryModel.requests).toHaveLength(2);
@@ -197,7 +197,7 @@ describe('compaction', () => {
     expect(asked).toContain('assistant calls read({})');
   });
 
-  it('trusts what the model says it has read, with what came after it', async () => {
+  it('trusts the token count the model reported, plus what came after it', async () => {
     const reads = (inputTokens: number) => text('ok', { inputTokens, cacheRead: 40, cacheWrite: 60 });
     const model = scriptedModel([reads(1), reads(388), reads(389), reads(20)]);
     const { session, summaryModel } = setup({ keepTailTokens: 10, minMessages: 1 }, { model });
@@ -296,7 +296,7 @@ describe('compaction', () => {
     ).toHaveLength(1);
   });
 
-  it('leaves messages in that another middleware puts into every request', async () => {
+  it('keeps messages that another middleware adds to every request', async () => {
     const recall = defineMiddleware({
       name: 'recall',
       transformContext: (messages) => [userMessage('I recall.'), ...messages, userMessage('The list.')],
@@ -325,7 +325,7 @@ describe('compaction', () => {
     expect(summaryModel.requests).toHaveLength(1);
   });
 
-  it('finds its place when another middleware left out what it has summarised', async () => {
+  it('finds its place even if another middleware left out what it has summarised', async () => {
     const window = defineMiddleware({ name: 'window', transformContext: (messages) => messages.slice(-4) });
     const summaryModel = summariser();
     const options = { summaryModel, maxTokens: 450, keepTailTokens: 410, minMessages: 1, tokenCounter };
@@ -339,7 +339,7 @@ describe('compaction', () => {
     ]);
   });
 
-  it('tells of what it did', async () => {
+  it('reports what it did', async () => {
     const { agent } = setup({}, { summaryModel: summariser('SUMMARY', failWith(new Error('down'))) });
     const [first, second] = [agent.session('a'), agent.session('b')];
     await say(first, 1, 4);

@@ -71,7 +71,7 @@ describe('a request that the provider finds too long', () => {
     expect(state()!.summary).toBe('SECOND');
   });
 
-  it('is left to the others when a middleware asked for itself', async () => {
+  it('is left to others if a middleware made the call itself', async () => {
     let asked = 0;
     const other = defineMiddleware({
       name: 'other',
@@ -87,7 +87,7 @@ describe('a request that the provider finds too long', () => {
     expect([asked, summaryModel.requests.length, model.requests.length]).toEqual([1, 0, 1]);
   });
 
-  it('is forgotten when a layer further out answers for the turn instead', async () => {
+  it('is forgotten if an outer layer answers the turn instead', async () => {
     let refused = 0;
     const answering = defineMiddleware({
       name: 'answering',
@@ -112,7 +112,7 @@ describe('a request that the provider finds too long', () => {
     expect(model.requests.at(-1)!.messages).toHaveLength(5);
   });
 
-  it('is no case for a retry, in either order', async () => {
+  it('is not retried by retry(), in either order', async () => {
     for (const first of [true, false]) {
       const clock = fakeClock();
       const answers = (request: { messages: readonly Message[] }) =>

@@ -196,7 +196,7 @@ describe.each(PARTNERS)('compaction and $name', ({ make, holds, ...partner }) =>
   it.each([
     ['outside', () => [HERE, make()]],
     ['inside', () => [make(), HERE]],
-  ] as const)('get on with it standing %s', async (_, list) => {
+  ] as const)('work together with it standing %s', async (_, list) => {
     const seen = await conversation(list(), partner);
     const { model, summaryModel, results, texts, customs } = seen;
     expect(results.every(({ status }) => status === 'done')).toBe(true);

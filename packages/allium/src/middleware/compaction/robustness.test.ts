@@ -24,7 +24,7 @@ describe('the circuit breaker of compaction', () => {
     expect((await session.messages()).map(textOf)).toContain(long(1, 396));
   });
 
-  it('calls again after five rounds without it, once, and closes when that goes well', async () => {
+  it('tries one call after five rounds without a summary, and closes if it works', async () => {
     let up = false;
     const { session, summaryModel, state } = setup([() => (up ? 'REAL' : down)]);
     const calls: number[] = [];
@@ -56,7 +56,7 @@ describe('the circuit breaker of compaction', () => {
     expect(calls.at(-1)).toBeGreaterThan(15);
   });
 
-  it('lets no fallback pile up', async () => {
+  it('does not let fallbacks pile up', async () => {
     let up = true;
     const { session, summaryModel, state } = setup([() => (up ? 'REAL' : down)], { maxTokens: 2000 });
     for (let n = 1; n <= 6; n++) await session.run(long(n, 396));
@@ -75,7 +75,7 @@ describe('the circuit breaker of compaction', () => {
     expect(summaryModel.requests.length).toBeGreaterThan(3);
   });
 
-  it('has a later summary make the fallbacks good from the messages, if they fit', async () => {
+  it('replaces fallbacks by a later summary of the messages, if they fit', async () => {
     let up = true;
     const script = () => (up ? 'REAL' : down);
     const input = z.object({});
@@ -142,7 +142,7 @@ describe('compaction that saves little', () => {
     expect(summaryModel.requests).toHaveLength(3);
   });
 
-  it('is done again when eight messages are new, and counts anew after a round that saved more', async () => {
+  it('runs again after eight new messages, and starts counting again after a round that saved more', async () => {
     let wordyNow = true;
     const script = () => (wordyNow ? 'w'.repeat(300) : 'short');
     const { session, summaryModel, state } = setup([script], {
@@ -180,7 +180,7 @@ describe('an abort while the summary is written', () => {
     expect(state()).toMatchObject({ summary: 'REAL', isFallback: false });
   });
 
-  it('holds for a summariser that does not listen', async () => {
+  it('works even if the summariser ignores the signal', async () => {
     let release: (() => void) | undefined;
     const deaf = {
       provider: 'test',

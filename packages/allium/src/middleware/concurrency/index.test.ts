@@ -58,7 +58,7 @@ function setup(options: Partial<ConcurrencyOptions> = {}) {
 const many = (agent: Agent, count: number) => Array.from({ length: count }, (_, i) => agent.run(`n${i}`));
 
 describe('concurrency', () => {
-  it('lets at most so many calls be under way, in the order they came', async () => {
+  it('lets at most the limit of calls run at once, in the order they came', async () => {
     const { agent, seen, drain } = setup();
     const runs = Promise.all(many(agent, 100));
     await drain();
@@ -359,7 +359,7 @@ describe('concurrency', () => {
     });
   });
 
-  it('needs one place where one instance stands twice in a list', async () => {
+  it('needs only one place if one instance stands twice in a list', async () => {
     const limit = concurrency({ max: 1 });
     const { text: answer } = await new Agent({
       model: scriptedModel(['ok']),
@@ -424,7 +424,7 @@ describe('concurrency', () => {
     }
   });
 
-  it('fails the call when the key is no text', async () => {
+  it('fails the call if the key is not text', async () => {
     const middleware = [
       concurrency({ max: 1, key: () => 5 as never }),
       defineMiddleware({ name: 'other', beforeModel() {} }),

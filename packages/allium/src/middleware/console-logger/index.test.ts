@@ -52,7 +52,7 @@ testMiddleware(({ clock }) => consoleLogger({ clock, console: quiet, level: 'deb
 });
 
 describe('console-logger', () => {
-  it('spells out what would steer a terminal, and lets no text pass for a line of its own', async () => {
+  it('escapes terminal control characters, and lets no text look like a log line', async () => {
     const { lines, agent } = setup(
       [toolCalls({ name: 'a\u001b]0;owned\u0007', args: {} }), failWith(new Error('no\u009b2J\u202e'))],
       'debug',
@@ -107,7 +107,7 @@ describe('console-logger', () => {
     expect(lines).toEqual(['error [r_1] turn 2: test/scripted: failed: oh', 'error [r_1] run: failed: oh']);
   });
 
-  it('tells of calls that were refused', async () => {
+  it('logs refused calls', async () => {
     const refuse = defineMiddleware({ name: 'no', beforeToolCall: () => ({ block: true, reason: 'No.' }) });
     const { lines, agent } = setup(adds, 'info', [refuse]);
     await agent.run('1 + 2?');

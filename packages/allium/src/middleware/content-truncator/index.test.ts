@@ -122,7 +122,7 @@ describe('content-truncator', () => {
     expect(textOf(messages[2]!)).not.toContain('secret');
   });
 
-  it('tells in `changes` that it cut a request, and only then', async () => {
+  it('notes in `changes` that it cut a request, and only then', async () => {
     const agent = new Agent({
       model: scriptedModel(['ok'], { repeat: true }),
       middleware: [contentTruncator()],
@@ -153,7 +153,7 @@ describe('content-truncator', () => {
     expect(sent.every((message) => textOf(message).length <= 500)).toBe(true);
   });
 
-  it('bounds what others put into the request, wherever they stand', async () => {
+  it('limits what other middleware put into the request, wherever they stand', async () => {
     const adding = defineMiddleware({
       name: 'adding',
       transformContext: (messages) => [userMessage(long), ...messages],

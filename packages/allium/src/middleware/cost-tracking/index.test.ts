@@ -73,7 +73,7 @@ describe('cost-tracking', () => {
     ]);
   });
 
-  it('does not know the cost of a call of which the model tells a part', async () => {
+  it('leaves the cost unknown if the model reports only part of its usage', async () => {
     for (const usage of [{ inputTokens: 5 }, { outputTokens: 5 }, { totalTokens: 5 }]) {
       const costs: CallCost[] = [];
       const model = scriptedModel([chunks('hi', { type: 'finish', reason: 'stop', usage })]);
@@ -156,7 +156,7 @@ describe('cost-tracking', () => {
     }
   });
 
-  it('charges nothing for answers that nobody gave now', async () => {
+  it('charges nothing for cached and preset answers', async () => {
     const preset = defineMiddleware({
       name: 'preset',
       beforeModel(ctx) {
@@ -199,7 +199,7 @@ describe('cost-tracking', () => {
     expect(result.costUsd).toBeUndefined();
   });
 
-  it('tells layers further out and the stream', async () => {
+  it('informs outer layers and the stream', async () => {
     const seen: unknown[] = [];
     const outer = defineMiddleware({
       name: 'outer',
@@ -233,7 +233,7 @@ describe('cost-tracking', () => {
     expect((await make().session('s').resume({ answers })).costUsd).toBeCloseTo(2 * COST, 12);
   });
 
-  it('keeps a result readable: everything else in it is as before', async () => {
+  it('leaves everything else in the result as it was', async () => {
     const result = await setup(['hi']).agent.run('go');
     expect(result).toMatchObject({ status: 'done', text: 'hi', turns: 1, usage: { totalTokens: 15 } });
     expect(result.messages).toHaveLength(2);

@@ -78,7 +78,7 @@ describe('deferred-tools, loading', () => {
     [[echo('invoice'), echo('refund'), echo('more')], 'it also has more'],
     [[echo('invoice'), echo('more')], 'it lacks refund, and it also has more'],
     ['tools', 'to be a list of tools, got "tools"'],
-  ])('refuses what is not what the group declares %#', async (tools, message) => {
+  ])('refuses a loaded group that differs from its declaration %#', async (tools, message) => {
     const group = { ...billing(), load: () => tools } as unknown as ToolGroup;
     const { agent } = setup([toolCalls(load('billing')), text('done')], { groups: [group] });
     const { messages } = await agent.run('go');
@@ -131,7 +131,7 @@ describe('deferred-tools with 500 tools in 20 groups', () => {
   const size = ({ systemPrompt, tools }: { systemPrompt: string; tools: readonly object[] }) =>
     systemPrompt.length + JSON.stringify(tools).length;
 
-  it.each(['dispatch', 'inject'] as const)('is a small part of the size (%s)', async (strategy) => {
+  it.each(['dispatch', 'inject'] as const)('needs only a small part of the tokens (%s)', async (strategy) => {
     const all = scriptedModel([text('done')]);
     await new Agent({
       model: all,

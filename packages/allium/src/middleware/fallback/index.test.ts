@@ -151,7 +151,7 @@ describe('fallback', () => {
       expect(await asked('one')).toEqual({ temperature: 0, provider: { one: { effort: 'high' } } });
     });
 
-    it('are those of the call for each model of a chain, and after a sticky switch', async () => {
+    it('start from those of the call for each model of a chain, and after a sticky switch', async () => {
       const provider = { one: { x: 1 }, two: { y: 2 }, three: { z: 3 } };
       for (const sticky of [false, true]) {
         const a = named('a', [failWith(status(400))], 'one');
@@ -288,7 +288,7 @@ describe('fallback', () => {
       expect([a.requests.length, b.requests.length]).toEqual([2, 2]);
     });
 
-    it('outside, is not asked to go through models again that all failed for good', async () => {
+    it('outside, does not go through models again that all failed for good', async () => {
       const clock = fakeClock();
       const [a, b] = [named('a', [failWith(status(400))]), named('b', [failWith(status(401))])];
       const middleware = [retry({ attempts: 2, clock }), fallback({ models: [b] })];
@@ -336,7 +336,7 @@ describe('fallback', () => {
       await expect(agent.run('hi')).rejects.toMatchObject({ code: 'MIDDLEWARE_ERROR', cause: bug });
     });
 
-    it('from what `on` refuses, though it reports it beside the errors before', async () => {
+    it('from errors that `on` refuses, but reports them with the earlier errors', async () => {
       const on = (error: unknown) => (error as { status?: number }).status === 500;
       const refused = setup([[failWith(status(400))], ['never']], { on });
       await expect(refused.agent.run('hi')).rejects.toMatchObject({

@@ -83,7 +83,7 @@ describe('file-validator', () => {
     for (const mustExist of [true, false]) expect(await given({ path }, { mustExist })).toContain(OUTSIDE);
   });
 
-  it('tells nothing about what lies outside', async () => {
+  it('reveals nothing about what lies outside', async () => {
     const [there, not] = [await given({ path: '../secret.md' }), await given({ path: '../nothing.md' })];
     expect(there).toBe(`Not run: "../secret.md" ${OUTSIDE} (Argument: path.)`);
     expect(not).toBe(`Not run: "../nothing.md" ${OUTSIDE} (Argument: path.)`);
@@ -113,7 +113,7 @@ describe('file-validator', () => {
     });
   });
 
-  it('looks at the ending of the file that is really meant', async () => {
+  it('checks the ending of the file that the path resolves to', async () => {
     const extensions = ['md', '.TXT'];
     expect(await given({ path: 'b.TXT' }, { extensions })).toEqual({ path: join(root, 'b.TXT') });
     expect(await given({ path: 'renamed.md' }, { extensions: ['.md'] })).toBe(
@@ -209,7 +209,7 @@ describe('file-validator', () => {
       });
     });
 
-    it('lets through, as it is, what stays inside or is no path', async () => {
+    it('lets values through unchanged that stay inside or are not paths', async () => {
       const args = {
         document: 'a.md',
         also: './sub/../a.md',
@@ -228,7 +228,7 @@ describe('file-validator', () => {
       expect(await given(args)).toEqual(args);
     });
 
-    it('looks at nothing where it is told which arguments are paths', async () => {
+    it('checks nothing else if it is told which arguments are paths', async () => {
       expect(await given({ document: '/etc/hostname' }, { args: ['path'] })).toEqual({
         document: '/etc/hostname',
       });
@@ -266,7 +266,7 @@ describe('file-validator', () => {
     expect(await given({ path: 'a.md' }, {}, [layer])).toContain(OUTSIDE);
   });
 
-  it('serves 100 concurrent runs, and holds to both of two', async () => {
+  it('serves 100 concurrent runs, and two instances both apply', async () => {
     const all = await Promise.all(
       Array.from({ length: 100 }, (_, n) => given({ path: n % 2 ? 'a.md' : '../secret.md' })),
     );

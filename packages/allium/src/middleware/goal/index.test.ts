@@ -114,7 +114,7 @@ describe('a goal', () => {
     ).toBe(true);
   });
 
-  it('that is not set leaves the run alone', async () => {
+  it('leaves the run alone if none is set', async () => {
     const { agent, evaluator, outcomeOf } = setup(['Done.'], []);
     const result = await agent.run('What is a /goal anyway?');
     expect(result).toMatchObject({ status: 'done', turns: 1 });
@@ -151,7 +151,7 @@ describe('a goal', () => {
     expect(model.requests).toEqual([]);
   });
 
-  it('in a message takes the place of the option, and one that comes later of one that came before', async () => {
+  it('in a message replaces the option, and a later one replaces an earlier one', async () => {
     const { agent, evaluator } = setup(['a', 'b'], [yes]);
     const session = agent.session('s');
     await session.followUp('/goal third');
@@ -159,7 +159,7 @@ describe('a goal', () => {
     expect(evaluator.requests.map(asked)[0]).toMatch(/^Goal: third\n/);
   });
 
-  it('that is met is not judged again when somebody else keeps the run going', async () => {
+  it('that is met is not judged again if another middleware keeps the run going', async () => {
     let ends = 0;
     const more = defineMiddleware({
       name: 'more',
@@ -196,7 +196,7 @@ describe('a goal', () => {
     expect(evaluator.requests).toHaveLength(1);
   });
 
-  it('is told of in an event for each evaluation', async () => {
+  it('is reported in an event for each evaluation', async () => {
     const { agent } = setup(['a', 'b'], [no('Not yet.'), yes]);
     const { events } = await collect(agent.stream('/goal x'));
     const seen = events.flatMap((event) => (event.type === 'custom' && event.name === 'goal' ? [event] : []));
@@ -308,7 +308,7 @@ describe('the evaluator', () => {
     ['a reason with braces', '{"achieved":true,"reason":"\\"}\\" and {\\"achieved\\":false} are there"}'],
     ['an object with more in it', '{"achieved":true,"reason":"","parts":[{"achieved":false}]}'],
     ['a text full of braces', `${'{'.repeat(50)}${yes}`],
-  ])('may put its verdict into %s', async (_, answer) => {
+  ])('may give its verdict in %s', async (_, answer) => {
     const { agent, outcomeOf } = setup(['Done.'], [answer]);
     expect(outcomeOf(await agent.run('/goal x'))).toMatchObject({ status: 'achieved' });
   });
@@ -407,7 +407,7 @@ describe('the evaluator', () => {
     expect(outcomeOf(await run)).toMatchObject({ status: 'unjudged' });
   });
 
-  it('is told of as a model that is called', () => {
+  it('is listed among the models that are called', () => {
     const evaluator = scriptedModel([]);
     expect([...goal({ evaluator }).extraLlmCalls!()]).toEqual([evaluator]);
   });
@@ -503,7 +503,7 @@ describe.each(['outside', 'inside'] as const)('with a todo list %s of it', (wher
   });
 });
 
-it.each(['outside', 'inside'] as const)('lets structuredOutput %s of it have its way', async (where) => {
+it.each(['outside', 'inside'] as const)('structuredOutput %s of a goal still works', async (where) => {
   const schema = z.object({ n: z.number() });
   const { agent, outcomeOf } = setup(
     ['x', '{"n":1}', '{"n":2}'],

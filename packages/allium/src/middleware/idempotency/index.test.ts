@@ -132,7 +132,7 @@ describe('idempotency', () => {
     });
   });
 
-  it('takes the same call in a later turn, and in another session, for another call', async () => {
+  it('treats the same call in a later turn or another session as another call', async () => {
     const { agentOf, runs } = setup(() => 'paid');
     await agentOf([1, 1]).run('pay');
     await agentOf([1]).run('pay');
@@ -150,7 +150,7 @@ describe('idempotency', () => {
     expect(new Set(keys).size).toBe(1);
   });
 
-  it('takes a key of your own, for each tenant and tool, and leaves calls out that have none', async () => {
+  it('takes a key of your own, per tenant and tool, and ignores calls without one', async () => {
     const key = (ctx: ToolContext) => (ctx.args.order === undefined ? undefined : String(ctx.args.order));
     const { agentOf, runs } = setup(() => 'paid', { key });
     await agentOf([7, 7, '7'], 'a').run('pay');
@@ -172,7 +172,7 @@ describe('idempotency', () => {
     }
   });
 
-  it('keeps a returned error, for the tool has answered, and all of a result', async () => {
+  it('keeps the whole result, and also a returned error, because the tool has answered', async () => {
     const { agentOf, runs } = setup(() =>
       toolResult({ content: 'declined', isError: true, details: { code: 51 } }),
     );
@@ -327,7 +327,7 @@ describe('idempotency', () => {
     expect(runs()).toBe(100);
   });
 
-  it('keeps two of them apart', async () => {
+  it('keeps two instances apart', async () => {
     const [one, other] = [new Map(), new Map()];
     const make = (name: string) =>
       tool({ name, description: name, input: z.object({}), execute: () => name });
@@ -380,7 +380,7 @@ describe('idempotency', () => {
       });
     });
 
-    it.each([null, 5, {}, { version: 1, result: {} }])('is passed over when it holds %j', async (junk) => {
+    it.each([null, 5, {}, { version: 1, result: {} }])('is ignored if it holds %j', async (junk) => {
       const store = { get: () => junk, set: () => {}, delete: () => {} };
       expect(
         (
@@ -392,7 +392,7 @@ describe('idempotency', () => {
     });
   });
 
-  it('fails the call when the key is no text', async () => {
+  it('fails the call if the key is not text', async () => {
     const { agentOf, runs } = setup(() => 'paid', { key: () => '' });
     const { messages } = await agentOf([1]).run('pay');
     expect(JSON.stringify(messages[2])).toContain(

@@ -118,7 +118,7 @@ describe('loop-guard', () => {
       expect((await run(call, { ignore: ({ name }) => name === 'poll' })).stop.reason).toBe('final');
     });
 
-    it('fails if the function takes its time, instead of guarding nothing', async () => {
+    it('fails if the `ignore` function is async, instead of guarding nothing', async () => {
       await expect(run(call, { ignore: (async () => false) as never })).rejects.toThrow(
         'Expected `ignore()` to be a function that answers at once',
       );
@@ -130,7 +130,7 @@ describe('loop-guard', () => {
     });
   });
 
-  it('after those that end runs lets their last turn be the last, and before them brings one more', async () => {
+  it('respects middleware outside it that end the run, and adds a turn if they stand inside', async () => {
     const poll = tool({ name: 'poll', description: '', input: z.object({}), execute: () => 'pending' });
     for (const [ending, reason] of [
       [maxTurns({ turns: 2 }), 'max_turns'],
@@ -201,7 +201,7 @@ describe('loop-guard', () => {
     expect((await setup([bad], { action: 'stop' }, true).agent.run('go')).turns).toBe(3);
   });
 
-  it('leaves the end of the run to others where it has nothing to say', async () => {
+  it('leaves the end of the run to others if it has no objection', async () => {
     const model = scriptedModel(['one', 'two']);
     let asked = 0;
     const more = defineMiddleware({

@@ -74,7 +74,7 @@ testMiddleware(
 );
 
 describe('memory-recall', () => {
-  it('remembers from one session to another', async () => {
+  it('remembers from one session to the next', async () => {
     const { agent, model } = setup(localMemory(), [text('Noted.'), text('Tea.')]);
     await agent.session('one').run('My favourite drink is tea.');
     await agent.session('two').run('Which drink do I like?');
@@ -152,7 +152,7 @@ describe('memory-recall', () => {
     expect(query).toBe('My code is [redacted].');
   });
 
-  it('has what it shows judged by guards of the request', async () => {
+  it('lets the guards of the request judge what it shows', async () => {
     const guard = defineMiddleware({
       name: 'redact',
       guard: {
@@ -170,7 +170,7 @@ describe('memory-recall', () => {
     expect(textOf(model.requests[0]!.messages[0]!)).toBe(`${NOTES}- The code is [redacted].`);
   });
 
-  it('does not recall the conversation to itself, unless it is to', async () => {
+  it('does not recall the current conversation, unless told to', async () => {
     for (const [scope, expected] of [
       ['tenant', 3],
       ['session', 4],
@@ -183,7 +183,7 @@ describe('memory-recall', () => {
     }
   });
 
-  it('asks nothing when there is nothing to ask with', async () => {
+  it('does not search if there is nothing to search for', async () => {
     let asked = 0;
     const memory: Memory = { ...fixed(), recall: () => [note(`${++asked}`)] };
     await setup(memory, [text('done')]).agent.run([{ type: 'image', data: 'aGk=', mimeType: 'image/png' }]);
@@ -353,7 +353,7 @@ describe('memory-recall, when the memory fails', () => {
     expect(recalls).toBe(1);
   });
 
-  it('goes on without it when it takes too long, and tells it', async () => {
+  it('goes on without it if it takes too long, and aborts its signal', async () => {
     const clock = fakeClock();
     const signals: AbortSignal[] = [];
     const slow = (signal: AbortSignal) => {
@@ -394,7 +394,7 @@ describe('memory-recall, when the memory fails', () => {
     },
   );
 
-  it('says when remember() makes no sense', async () => {
+  it('reports a remember() that returns nonsense', async () => {
     const { agent } = setup(fixed(), [text('done')], { remember: () => 'all' as never });
     expect(customs((await collect(agent.stream('go'))).events)).toEqual([
       { during: 'save', error: 'remember() must return a list of texts.' },

@@ -81,14 +81,14 @@ describe.each([
     'NEAR(a b)',
     "'; DROP TABLE allium_memory; --",
     '🧅',
-  ])('takes %j for words and nothing else', async (query) => {
+  ])('treats %j as words and nothing else', async (query) => {
     const memory = make();
     await keep(memory, ['plain words']);
     expect(await find(memory, query)).toEqual([]);
     expect(await find(memory, `${query} plain`)).toEqual(['plain words']);
   });
 
-  it('keeps tenants apart, and those from none', async () => {
+  it('keeps tenants apart from each other and from sessions without one', async () => {
     const memory = make();
     const tenants = [
       {},
@@ -105,7 +105,7 @@ describe.each([
     expect(await find(memory, 'secret', { tenant: 'c' })).toEqual([]);
   });
 
-  it('knows sessions', async () => {
+  it('searches one session only, or all but one', async () => {
     const memory = make();
     await keep(memory, ['tea of one'], {}, { sessionId: 'one' });
     await keep(memory, ['tea of two'], {}, { sessionId: 'two' });

@@ -122,7 +122,7 @@ describe('observability', () => {
     ]);
   });
 
-  it('says what a span is of, and the unit and buckets of each metric', async () => {
+  it('gives the kind of each span, and the unit and buckets of each metric', async () => {
     const starts: SpanStart[] = [];
     const units = new Map<string, Instrument>();
     const middleware = observability({
@@ -196,7 +196,7 @@ describe('observability', () => {
     ['a stop', toolCalls({ name: 'work', args: { how: 'stop' } }), ['stopped', 'ok', 'stopped']],
     ['a suspension', toolCalls({ name: 'work', args: { how: 'suspend' } }), ['suspended', 'ok', 'suspended']],
     ['an unknown tool', toolCalls({ name: 'nowhere' }), ['ok', 'ok', 'blocked', 'ok']],
-  ])('tells %s apart, and quotes nothing of it', async (_, step, statuses) => {
+  ])('distinguishes %s, and quotes nothing of it', async (_, step, statuses) => {
     const { middleware, spans, metrics } = recorder();
     await agentOf([step, text('done')], middleware)
       .run('hi')

@@ -85,7 +85,7 @@ describe('patch-tool-calls', () => {
     });
   });
 
-  it('repairs what other hooks leave behind in a request, where the kernel would drop the call', async () => {
+  it('repairs what other hooks leave in a request, before the kernel drops the call', async () => {
     const careless = defineMiddleware({
       name: 'careless',
       transformContext: (messages) => messages.filter(({ role }) => role !== 'tool'),
@@ -99,7 +99,7 @@ describe('patch-tool-calls', () => {
     expect(await request([careless, patchToolCalls()])).toEqual(['a', `a: ${gone}`, 'hi']);
   });
 
-  it('does not change a list it has nothing to do with', async () => {
+  it('does not change a list that needs no repair', async () => {
     const input = Object.freeze([Object.freeze(hi)]);
     const { changes, messages } = await new Agent({
       model: scriptedModel(['ok']),

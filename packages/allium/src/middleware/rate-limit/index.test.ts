@@ -84,7 +84,7 @@ const many = (agent: Agent, count: number) =>
   Promise.all(Array.from({ length: count }, (_, i) => agent.run(`n${i}`)));
 
 describe('rate-limit', () => {
-  it('lets the limit begin at once and the rest when their turn comes, in order', async () => {
+  it('lets calls up to the limit begin at once, and the rest in order when their turn comes', async () => {
     const { agent, clock, calls } = setup({ limit: 2, perMs: 1000 });
     const runs = many(agent, 5);
     await clock.advance(0);
@@ -168,7 +168,7 @@ describe('rate-limit', () => {
     expect(calls.map(([at]) => at)).toEqual(times);
   });
 
-  it('forgets keys it has nothing to remember of', async () => {
+  it('forgets keys that are no longer in use', async () => {
     const clock = fakeClock();
     const windows = new Windows(1, 10);
     const ask = (key: string) => windows.take({ key, clock, patienceMs: 0 } as never);
@@ -402,7 +402,7 @@ describe('rate-limit', () => {
       }
     });
 
-    it('refuses those behind the first when their patience ends', async () => {
+    it('refuses calls behind the first when their longest wait is over', async () => {
       const clock = fakeClock();
       const { agent } = setup({ limiter: remote({ points: 1, perMs: 1000, clock }), maxWaitMs: 1500 }, clock);
       const runs = Promise.allSettled(Array.from({ length: 3 }, () => agent.run('hi')));
@@ -456,7 +456,7 @@ describe('rate-limit', () => {
     await expect(agent.run('another')).rejects.toMatchObject({ code: 'RATE_LIMITED' });
   });
 
-  it('fails the call when the key is no text', async () => {
+  it('fails the call if the key is not text', async () => {
     const { agent } = setup({ limit: 1, perMs: 1, key: () => undefined as never });
     await expect(agent.run('hi')).rejects.toThrow(
       'Expected `key()` to be a function that returns text, got undefined.',

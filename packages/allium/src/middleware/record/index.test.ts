@@ -72,7 +72,7 @@ describe('a cassette', () => {
     ]);
   });
 
-  it('is the same text whenever the same is recorded, however long tools take', async () => {
+  it('is the same text whenever the same run is recorded, however long tools take', async () => {
     const files = new Set<string>();
     for (let repeat = 0; repeat < 10; repeat++) {
       const slow = tool({
@@ -90,7 +90,7 @@ describe('a cassette', () => {
     expect(files.size).toBe(1);
   });
 
-  it('numbers runs, and says of a request only what is new since an earlier one of its run', async () => {
+  it('numbers runs, and writes only what is new since an earlier request of the run', async () => {
     const lines: string[] = [];
     const agent = new Agent({
       model: scriptedModel(['a', 'b', 'c']),
@@ -125,7 +125,7 @@ describe('a cassette', () => {
     });
   });
 
-  it('holds each attempt of a retry around it, and the last of one further in', async () => {
+  it('holds each attempt of an outer retry, and only the last of an inner one', async () => {
     const down = Object.assign(new Error('Down'), { status: 503 });
     const kinds: unknown[] = [];
     for (const last of [true, false]) {
@@ -174,7 +174,7 @@ describe('a cassette', () => {
     expect(models).toEqual(['test/side', 'test/side', 'test/scripted', 'test/side']);
   });
 
-  it('holds neither what was aborted nor what a layer outside answers itself', async () => {
+  it('holds neither aborted calls nor those that an outer layer answers itself', async () => {
     const lines: string[] = [];
     const abort = new AbortController();
     const agent = new Agent({ model: scriptedModel([hang('Hel')]), middleware: [record({ to: lines })] });
@@ -220,7 +220,7 @@ describe('guards', () => {
     digits('thinking'),
   ];
 
-  it('what they removed is nowhere in it: prompt, answer, thinking, arguments, result, details, progress', async () => {
+  it('keep what they removed out of it: prompt, answer, thinking, arguments, result, details, progress', async () => {
     const leaks = tool({
       name: 'leaks',
       description: 'Leaks.',
@@ -253,7 +253,7 @@ describe('guards', () => {
     expect(entries[1].outcome.result).toEqual({ content: 'is [redacted]', details: { pin: '[redacted]' } });
   });
 
-  it('nothing is written of an answer that broke off before they had seen all of it', async () => {
+  it('keep out an answer that broke off before they had seen all of it', async () => {
     const { file, entries } = await recorded([failWith(new Error('Down'), 'my pin 12', '345')], 'hi', {
       outside,
     });
@@ -276,7 +276,7 @@ describe('guards', () => {
     body: 'body 12345',
   });
 
-  it('nor is what they find in the error of a tool, and the model reads the same on replay', async () => {
+  it('keep out what they find in the error of a tool, and the model reads the same on replay', async () => {
     const { file, entries, lines, run } = await recorded(
       [toolCalls({ name: 'breaks', args: {} }), text('sorry')],
       'hi',
@@ -297,7 +297,7 @@ describe('guards', () => {
     );
   });
 
-  it('of an error they find nothing in all is written; of one with a bad cause only the cause is missing', async () => {
+  it('let a clean error through whole, and remove only the cause if that is bad', async () => {
     const call = [toolCalls({ name: 'breaks', args: {} }), text('sorry')];
     const fine = Object.assign(new Error('Down', { cause: new Error('Cable') }), { body: 'none' });
     const whole = await recorded(call, 'hi', { outside, tools: [breaks(fine)] });
@@ -312,7 +312,7 @@ describe('guards', () => {
     expect(entries[1].outcome.error).toEqual({ name: 'Error', message: 'Down' });
   });
 
-  it('of an error they refuse the refusal is written, and of one that stops the run the stop', async () => {
+  it('leave only the refusal of an error they refuse, and the stop if they stop the run', async () => {
     const call = [toolCalls({ name: 'breaks', args: {} }), text('sorry')];
     for (const action of ['block', 'stop'] as const) {
       const guard = { ...digits('tool-result').guard!, action };
@@ -334,7 +334,7 @@ describe('guards', () => {
     }
   });
 
-  it('of the error of a model that quotes what they find only its kind is written', async () => {
+  it('leave only the kind of a model error that quotes what they find', async () => {
     const { file, entries } = await recorded([failWith(failure)], 'hi', { outside });
     expect(file).not.toContain('12345');
     expect(entries[0].answer).toEqual({
@@ -342,7 +342,7 @@ describe('guards', () => {
     });
   });
 
-  it('nor is it where a middleware further out assigned it to the arguments, and that replays', async () => {
+  it('keep out what an outer middleware wrote into the arguments, and that replays', async () => {
     const assigning = defineMiddleware({
       name: 'assigning',
       beforeTool(ctx) {
@@ -364,7 +364,7 @@ describe('guards', () => {
     );
   });
 
-  it('of a refused answer only the refusal is written', async () => {
+  it('leave only the refusal of a refused answer', async () => {
     const no = defineMiddleware({
       name: 'no',
       guard: { on: ['output'], judge: () => ({ type: 'deny', reason: 'Not that.' }) },
@@ -496,7 +496,7 @@ describe('secrets', () => {
     ['an object with headers', () => ({ headers: { cookie: ['id=1'], authorization: 'Bearer planted' } })],
     ['nothing', () => undefined],
     ['no number', () => Number.NaN],
-  ])('are not in what a tool threw that is no error, and the run replays: %s', async (_, thrown) => {
+  ])('are not in a thrown value that is not an error, and the run replays: %s', async (_, thrown) => {
     const fails = tool({
       name: 'fails',
       description: 'Fails.',
@@ -514,7 +514,7 @@ describe('secrets', () => {
     expect((await agent.run('go')).text).toBe('ok');
   });
 
-  it('are only values that are long enough, of variables so named', async () => {
+  it('are only long enough values, of variables named like secrets', async () => {
     process.env.CASSETTE_TEST_SHORT_KEY = 'short-1';
     process.env.CASSETTE_TEST_OTHER = 'other-value-1';
     try {
@@ -539,7 +539,7 @@ describe('to', () => {
   const run = (to: Parameters<typeof record>[0]['to'], input = 'hi') =>
     new Agent({ model: scriptedModel(['ok']), middleware: [record({ to })] }).run(input);
 
-  it('is a file in a folder that is made, begun anew with the first call', async () => {
+  it('is a file in a new folder, started again with the first call', async () => {
     const file = join(folder, 'deep/er/run.jsonl');
     await run(file, 'one');
     const first = readFileSync(file, 'utf8');
@@ -556,7 +556,7 @@ describe('to', () => {
     expect(readFileSync(file, 'utf8')).toBe('kept');
   });
 
-  it('may be a function that takes its time: lines come one by one, and the run waits', async () => {
+  it('may be an async function: lines come one by one, and the run waits', async () => {
     const lines: string[] = [];
     let active = 0;
     const to = async (line: string) => {

@@ -245,7 +245,7 @@ describe('a recorded run', () => {
     });
   });
 
-  it('names the model that answered, where a layer further in had asked another', async () => {
+  it('names the model that answered, if an inner layer had asked another one', async () => {
     const other = scriptedModel(['from another'], { provider: 'other', id: 'x/y' });
     const lines: string[] = [];
     const swap = defineMiddleware({ name: 'swap', wrapModel: (_, next) => next({ model: other }) });
@@ -292,7 +292,7 @@ describe('a recorded run', () => {
     expect(answers).toEqual(['first', 'second', 'first', 'second']);
   });
 
-  it('answers questions within one run likewise', async () => {
+  it('answers identical questions within one run the same way', async () => {
     const lines: string[] = [];
     const answers: string[] = [];
     const side = scriptedModel(['one', 'two', 'three'], { id: 'side' });
@@ -345,7 +345,7 @@ describe('a recorded run', () => {
     expect(JSON.stringify(replayed.events)).toContain(`${replayed.result?.runId} is in`);
   });
 
-  it('is found by what `normalise` leaves of a question', async () => {
+  it('is found by the request as `normalise` leaves it', async () => {
     const lines: string[] = [];
     const normalise = (given: string) => given.replace(/\d{4}-\d\d-\d\d/g, 'DATE');
     const ask = (middleware: Middleware, date: string) =>
@@ -388,7 +388,7 @@ describe('errors', () => {
     if (error instanceof Error) expect(replayed.error?.cause).toBeInstanceOf(error.constructor);
   });
 
-  it('are worth another try if they were, whatever said so', async () => {
+  it('are retried if they were retried when recorded, whatever the reason', async () => {
     const clock = fakeClock();
     const outside = [retry({ clock, jitter: 'none' })];
     const overloaded = Object.assign(new Error('Busy'), { error: { type: 'overloaded_error' } });
@@ -629,7 +629,7 @@ describe('from', () => {
     expect((await agent.run('hi')).text).toBe('four');
   });
 
-  it('a request that goes on from one that was deleted is refused when it is looked at', async () => {
+  it('a request that builds on a deleted one is refused when it is read', async () => {
     const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];
     const { lines } = await recording(script, 'hi', { tools: [add] });
     const agent = replaying(lines.toSpliced(1, 1), { tools: [add] }).agent;
@@ -655,7 +655,7 @@ describe('from', () => {
   });
 });
 
-it('is warned of beside a redaction only where it records', () => {
+it('a hazard beside a redaction is reported only if it records', () => {
   const redact: Middleware = { name: 'redact', traits: ['redacts'], wrapModel: (_, next) => next() };
   const hazards = (inner: Middleware) =>
     new Agent({ model: scriptedModel([]), middleware: [redact, inner] })

@@ -57,7 +57,7 @@ describe('a miss', () => {
     expect(error.cause.data).toMatchObject({ seam: 'model', turn: 1, nearest: 2, differences: [{}, {}] });
   });
 
-  it('looks at whole requests, of which later lines hold only what is new', async () => {
+  it('compares whole requests, although later lines hold only what is new', async () => {
     const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];
     const { lines } = await recording(script, 'hi', { tools: [add], systemPrompt: 'Be brief.' });
     const lying = tool({ ...add, execute: () => 4 });
@@ -80,7 +80,7 @@ describe('a miss', () => {
     expect(error.message).toContain('args.a\n    recorded: 1\n    asked:    7');
   });
 
-  it('is heard although a layer further out answers in its place', async () => {
+  it('is reported even if an outer layer answers in its place', async () => {
     const hides = defineMiddleware({
       name: 'hides',
       wrapModel: (_, next) => next().catch(() => assistantMessage('Sorry.')),
@@ -104,7 +104,7 @@ describe('a miss', () => {
           next().catch(() => toolResult({ content: 'ok' })),
       },
     ],
-  ])('a damaged cassette is heard although a layer answers in the place %s', (_, hides) => {
+  ])('a damaged cassette is reported even if a layer answers in the place %s', (_, hides) => {
     const script = [toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('3')];
 
     it('when its lines cannot be read', async () => {
@@ -151,7 +151,7 @@ describe('a miss', () => {
     await expect(missing.run('hi')).rejects.toThrow('in no/such/file.jsonl. The cassette is empty.');
   });
 
-  it('tells no secrets', async () => {
+  it('reveals no secrets', async () => {
     process.env.REPLAY_TEST_KEY = 'hidden-value-1';
     try {
       const { lines } = await recording(['ok'], 'nothing alike');
@@ -209,7 +209,7 @@ describe("onMiss: 'passthrough'", () => {
     ]);
   });
 
-  it('record writes no complaints of a cassette further in', async () => {
+  it('record does not write down the misses of an inner cassette', async () => {
     const lines: string[] = [];
     const agent = new Agent({
       model: scriptedModel([]),

@@ -102,7 +102,7 @@ describe('questions to people', () => {
     expect(await answered(() => replayingSurvey(lines, { store }))).toEqual(run);
   });
 
-  it('are all asked where they are answered in place', async () => {
+  it('are all asked if they are answered in place', async () => {
     const { lines } = await recordedSurvey(['A']);
     const asked: unknown[] = [];
     const onRequest: AgentOptions['onRequest'] = ({ title }) => {
@@ -118,7 +118,7 @@ describe('questions to people', () => {
 
   const oneByOne = ({ pending }: Pick<RunResult, 'pending'>) => answerAll({ pending: pending.slice(0, 1) });
 
-  it('wait again where they waited for the answers to others', async () => {
+  it('wait again if they waited for the answers to others', async () => {
     const { lines, run } = await recordedSurvey(['A', 'B'], oneByOne);
     expect(run.parts.length).toBeGreaterThan(3);
     const agent = replayingSurvey(lines);
@@ -127,7 +127,7 @@ describe('questions to people', () => {
     expect(await answered(() => replayingSurvey(lines, { store }), oneByOne)).toEqual(run);
   });
 
-  it('are asked once each, although people answer in other steps than they did', async () => {
+  it('are asked once each, even if people now answer in a different order', async () => {
     for (const [then, now] of [
       [oneByOne, answerAll],
       [answerAll, oneByOne],
@@ -210,7 +210,7 @@ describe('a call that guards refused', () => {
     expect(ran).toEqual([]);
   });
 
-  it('is refused where the guard is gone', async () => {
+  it('is refused even if the guard is gone', async () => {
     const { lines } = await recording(script(), 'hi', { outside: [blocks], tools: [sends] });
     ran.length = 0;
     for (const agent of [live(lines, []), replaying(lines, { tools: [sends] }).agent]) {
@@ -223,7 +223,7 @@ describe('a call that guards refused', () => {
     expect(ran).toEqual([]);
   });
 
-  it('is refused again where `redact` took out what a guard judged', async () => {
+  it('is refused again if `redact` removed what a guard judged', async () => {
     const judges = defineMiddleware({
       name: 'judges',
       guard: {
@@ -287,7 +287,7 @@ describe('a call that guards refused', () => {
     expect(ran).toEqual([]);
   });
 
-  it('waits for people again where a guard wanted to ask, though it cannot see any more why', async () => {
+  it('waits for people again if a guard wanted to ask, even if the reason is no longer visible', async () => {
     const cleans = defineMiddleware({ name: 'cleans', guard: { ...blocks.guard!, action: 'redact' } });
     const asks = defineMiddleware({
       name: 'asks',
@@ -314,7 +314,7 @@ describe('a call that guards refused', () => {
     expect(ran).toEqual([]);
   });
 
-  it('is read from cassettes that do not say so', async () => {
+  it('is recognised in older cassettes that do not mark it', async () => {
     const { lines } = await recording(script(), 'hi', { outside: [blocks], tools: [sends] });
     const older = lines.map((line) => {
       const { answer, ...entry } = JSON.parse(line);

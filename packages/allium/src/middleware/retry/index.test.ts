@@ -99,7 +99,7 @@ describe('retry', () => {
     expect(model.requests).toHaveLength(1);
   });
 
-  it('starts to count anew with each model call', async () => {
+  it('starts counting again with each model call', async () => {
     const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'ok' });
     const clock = fakeClock();
     const bad = failWith(status(503));
@@ -254,7 +254,7 @@ describe('retry', () => {
     });
   });
 
-  it('leaves an error that cannot be read as it is, and tries again where it is told to', async () => {
+  it('passes an unreadable error on unchanged, and retries it if told to', async () => {
     const { proxy: untouchable, revoke } = Proxy.revocable({}, {});
     revoke();
     const { agent } = setup([failWith(untouchable)]);

@@ -19,7 +19,7 @@ function boss(clerk: readonly Script[], options: object = {}) {
 }
 
 describe('retry({ on: "tool" }) of a sub-agent', () => {
-  it('runs it again, in a session of its own, when it failed with what will pass', async () => {
+  it('runs it again in a new session after a temporary error', async () => {
     const { agent, model } = boss([down(), down(), text('filed')]);
     const { messages } = await agent.run('go');
     expect(messages[2]).toMatchObject({ isError: false, details: { text: 'filed' } });

@@ -93,7 +93,7 @@ describe('skills', () => {
     expect(skills({ dir: two() }).transformSystemPrompt!('', undefined as never)).toMatch(/^## Skills/);
   });
 
-  it('is the same text wherever the folders come in another order', () => {
+  it('is the same text whatever the order of the folders', () => {
     const [one, other] = [two(), two()];
     renameSync(join(other, 'a-first'), join(other, 'z-last'));
     const prompt = (dir: string) => skills({ dir }).transformSystemPrompt!('', undefined as never);
@@ -114,7 +114,7 @@ describe('skills', () => {
     expect((await read(two(), { name: 'review', file: './checks/list.md' })).text).toBe('Check it.');
   });
 
-  it('tells what there is when something is not', async () => {
+  it('lists what exists when something is asked for that does not', async () => {
     expect(await read(two(), { name: 'rewiew' })).toEqual({
       text: 'There is no skill "rewiew". Did you mean "review"? Skills: review, write.',
       isError: true,
@@ -128,7 +128,7 @@ describe('skills', () => {
     );
   });
 
-  it('leaves alone what is no skill', async () => {
+  it('ignores anything but a skill', async () => {
     const dir = folder({
       'README.md': 'no folder',
       'other/notes.md': 'no SKILL.md',
@@ -201,7 +201,7 @@ describe('skills, staying in the folder', () => {
     '.',
     '',
     'pipe',
-  ])('refuses %j, in the same words as what is not there', async (file) => {
+  ])('refuses %j with the same words as a missing file', async (file) => {
     const { text: said, isError } = await read(dir, { name: 'a', file });
     expect(isError).toBe(true);
     expect(said).toMatch(
@@ -217,7 +217,7 @@ describe('skills, staying in the folder', () => {
     expect((await read(dir, { name: 'a', file: 'link.md' })).text).toBe('inside');
   });
 
-  it('refuses what is too big, and what is no text', async () => {
+  it('refuses files that are too big or not text', async () => {
     expect((await read(dir, { name: 'a', file: 'big.md' }, { maxBytes: 199 })).text).toContain(
       '"big.md" has 200 bytes, more than the 199 that may be read.',
     );
@@ -376,7 +376,7 @@ describe('a skill that cannot be used', () => {
     'c/SKILL.md/x': '',
   };
 
-  it('takes no other with it, and is named before and after a run', async () => {
+  it('does not affect the others, and is named before and after a run', async () => {
     const dir = folder(files);
     const model = scriptedModel([toolCalls({ name: 'read_skill', args: { name: 'good' } }), text('ok')]);
     const agent = new Agent({ model, middleware: [skills({ dir })] });

@@ -99,7 +99,7 @@ describe('smooth-stream', () => {
     expect(result.messages[1]!.content).toEqual(plain.messages[1]!.content);
   });
 
-  it('does nothing where nobody watches', async () => {
+  it('does nothing if nobody watches', async () => {
     const clock = fakeClock();
     const agent = new Agent({
       model: modelOf({ type: 'text', text: 'a b c d e f' }),

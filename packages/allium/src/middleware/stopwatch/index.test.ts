@@ -87,7 +87,7 @@ describe('stopwatch', () => {
     ]);
   });
 
-  it('prints to stderr unless told otherwise, by the console of the moment', async () => {
+  it('prints to stderr by default, through the current console', async () => {
     const watch = stopwatch();
     const log = vi.spyOn(console, 'log').mockImplementation(() => {});
     const error = vi.spyOn(console, 'error').mockImplementation(() => {});

@@ -67,7 +67,7 @@ describe('structuredOutput({ mode: "tool" })', () => {
     expect(textOf(model.requests[1]!.messages.at(-1)!)).toContain('by calling "final_answer"');
   });
 
-  it('wraps what is no object, and shows it without its wrapper', async () => {
+  it('wraps values that are not objects, and shows them without the wrapper', async () => {
     const { agent, model } = setup([answer({ value: [1, 2] })], { schema: z.array(z.number()) });
     expect(await agent.run('go')).toMatchObject({ output: [1, 2], text: '[1,2]' });
     expect(model.requests[0]!.tools[1]!.inputSchema).toMatchObject({
@@ -99,7 +99,7 @@ describe('structuredOutput({ mode: "tool" })', () => {
     }
   });
 
-  it('is what auto does for models that say they have no JSON mode, behind a fallback too', async () => {
+  it('is what `auto` means for models without a JSON mode, behind a fallback too', async () => {
     const plain = { ...scriptedModel([answer({ x: 1, y: 2 })]), jsonMode: false } as Model;
     const first = scriptedModel([failWith(new Error('down'))]);
     const output = structuredOutput({ schema: point });
@@ -223,7 +223,7 @@ describe('stream.partials', () => {
     }
   });
 
-  it('is one way to read a stream, and leaving it aborts', async () => {
+  it('is another way to read a stream, and leaving it aborts the run', async () => {
     const model = scriptedModel([hang('{"name":"B')], { repeat: true });
     const agent = new Agent({ model, middleware: [city] });
     const stream = agent.stream('go');

@@ -64,7 +64,7 @@ describe('structured-output', () => {
     expect((await agent.run('go')).output).toEqual({ at: new Date('2026-01-01T00:00:00Z') });
   });
 
-  it('tells later hooks what it parsed', async () => {
+  it('gives later hooks the parsed value', async () => {
     const seen: unknown[] = [];
     const spy = defineMiddleware({
       name: 'spy',
@@ -143,7 +143,7 @@ describe('structured-output', () => {
     await expect(agent.run('go')).rejects.toThrow(problem);
   });
 
-  it('starts to count anew after an answer that fits', async () => {
+  it('starts counting again after an answer that fits', async () => {
     const good = '{"x":1,"y":2}';
     let cycles = 0;
     const more = defineMiddleware({
@@ -168,7 +168,7 @@ describe('structured-output', () => {
       expect(settings).toMatchObject({ temperature: 0, responseSchema: { required: ['x', 'y'] } });
     });
 
-    it('only validates where the schema exposes no JSON Schema', async () => {
+    it('only validates if the schema exposes no JSON Schema', async () => {
       const schema = v.object({ x: v.number() });
       const { agent, model } = setup(['{"x":1}'], { schema });
       expect((await agent.run('go')).output).toEqual({ x: 1 });

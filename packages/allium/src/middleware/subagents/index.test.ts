@@ -143,7 +143,7 @@ describe('the tool', () => {
     expect(result.messages[2]).not.toHaveProperty('details.error');
   });
 
-  it('takes the model of the agent that calls where no other is given', async () => {
+  it("uses the calling agent's model if no other is given", async () => {
     const model = scriptedModel([toolCalls(task()), 'from the child', 'end']);
     const result = await new Agent({ model, middleware: [subagents()] }).run('go');
     expect([toolTexts(result.messages), result.text]).toEqual([['from the child'], 'end']);
@@ -352,7 +352,7 @@ describe('maxConcurrent', () => {
     [1, 1],
     [7, 7],
     [50, 20],
-  ])('%s: of 20 at most so many work at once, and all come to their end', async (maxConcurrent, expected) => {
+  ])('%s: of 20 at most the limit work at once, and all finish', async (maxConcurrent, expected) => {
     let [working, peak] = [0, 0];
     const model = scriptedModel(
       [
@@ -403,7 +403,7 @@ describe('maxConcurrent', () => {
 });
 
 describe('abort', () => {
-  it('of the parent ends all that work, and starts none of those that wait', async () => {
+  it('of the parent ends those that work, and starts none of those that wait', async () => {
     const model = scriptedModel([hang('I ')], { repeat: true });
     const controller = new AbortController();
     const calls = Array.from({ length: 6 }, (_, i) => task({}, `c${i}`));
@@ -488,7 +488,7 @@ describe('a sub-agent that asks', () => {
 });
 
 describe('mapEvent and onEvent', () => {
-  it('shape what is kept and told; undefined is left out', async () => {
+  it('shape what is kept and sent; undefined is left out', async () => {
     const told: unknown[] = [];
     const { result } = await run(
       {
@@ -528,7 +528,7 @@ describe('mapEvent and onEvent', () => {
     expect(events).not.toContainEqual(expect.objectContaining({ type: 'suspended' }));
   });
 
-  it('keeps at most 200, and tells of all', async () => {
+  it('keeps at most 200 events, and reports all of them', async () => {
     let told = 0;
     const answers = Array.from({ length: 90 }, () => toolCalls({ name: 'look' }));
     const { result } = await run(
@@ -595,7 +595,7 @@ describe('mapEvent and onEvent', () => {
       },
     ],
     ['onEvent that rejects', { onEvent: () => Promise.reject(new Error('oops')) }],
-  ])('%s is told of and changes nothing', async (_, options) => {
+  ])('%s is reported and changes nothing', async (_, options) => {
     const { result, events } = await run({ defaultModel: scriptedModel(['ok']), ...options }, [task()]);
     expect(toolTexts(result.messages)).toEqual(['ok']);
     const failed = events.filter((event) => event.type === 'custom');

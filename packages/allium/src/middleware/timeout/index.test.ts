@@ -159,7 +159,7 @@ describe('timeout', () => {
       expect(clock.pending).toBe(0);
     });
 
-    it('begins anew with every piece', async () => {
+    it('starts again with every piece', async () => {
       const clock = fakeClock();
       const slow = timed(clock, [
         [300, 'a'],
@@ -280,7 +280,7 @@ describe('timeout', () => {
       expect((await run).messages[2]).toMatchObject({ isError: true, toolName: 'asking' });
     });
 
-    it('do not have their time looked at all the time while a person is asked', async () => {
+    it('are not polled while a person is asked', async () => {
       const clock = fakeClock();
       let timers = 0;
       const asking = tool({

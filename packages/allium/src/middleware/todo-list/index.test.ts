@@ -132,7 +132,7 @@ describe('the list', () => {
     expect(shown(other.model.requests[1]!)).toEqual([]);
   });
 
-  it('is told of as it changes', async () => {
+  it('is reported when it changes', async () => {
     const { agent } = setup([plan, finish, text('ok')]);
     const { events } = await collect(agent.stream('go'));
     const values = events.flatMap((event) =>
@@ -147,7 +147,7 @@ describe('the list', () => {
     expect(model.requests.map((request) => shown(request).length)).toEqual([0, 2, 2, 0]);
   });
 
-  it('keeps fields it does not know out', async () => {
+  it('leaves out unknown fields', async () => {
     const odd = toolCalls(write([{ ...DONE[0], owner: 'me' }]));
     const { messages } = await setup([odd, text('ok')]).agent.run('go');
     expect(messages.find(({ role }) => role === 'tool')).toMatchObject({ details: { todos: [DONE[0]] } });
@@ -168,7 +168,7 @@ describe('what the model is told', () => {
     }
   });
 
-  it('can be worded otherwise, or left out', async () => {
+  it('can be replaced or left out', async () => {
     for (const [given, prompt] of [
       ['Plan!', 'You dig.\n\nPlan!'],
       ['', 'You dig.'],
@@ -234,7 +234,7 @@ describe('lists that are not carried out', () => {
     expect(shown(model.requests[2]!)).toEqual(['[>] Dig', '[ ] Plant']);
   });
 
-  it('does not say so of a call that somebody repaired, and takes it for a list that was written', async () => {
+  it('does not complain about a repaired call, and takes it as a written list', async () => {
     const repair = defineMiddleware({
       name: 'repair',
       resolveToolCall: (call) =>
@@ -270,7 +270,7 @@ describe('lists that are not carried out', () => {
     expect(shown(model.requests[5]!)).toEqual(['[>] Dig', '[ ] Plant']);
   });
 
-  it('refuses what is no JSON', async () => {
+  it('refuses anything but JSON', async () => {
     const { agent } = setup([toolCalls({ name: 'write_todos', args: '{"todos":' }), text('ok')]);
     const { messages } = await agent.run('go');
     expect(results(messages)[0]![0]).toBe(true);
@@ -379,7 +379,7 @@ describe('an answer with unfinished items', () => {
     }
   });
 
-  it('counts anew after progress', async () => {
+  it('starts counting again after progress', async () => {
     const again = toolCalls(write([item('Dig', 'completed'), item('Plant', 'in_progress')]));
     const { agent } = setup([plan, text('a'), text('b'), again, text('c'), text('d'), finish, text('ok')]);
     const { status, messages } = await agent.run('go');
@@ -387,7 +387,7 @@ describe('an answer with unfinished items', () => {
     expect(said(messages)).toEqual(Array(4).fill('You answered'));
   });
 
-  it('cannot be got through by working in between', async () => {
+  it('cannot be evaded by working in between', async () => {
     const { agent } = setup([plan, text('a'), work, text('b'), work, text('c'), text('I could not.')]);
     const result = await agent.run('go');
     expect(result.status).toBe('stopped');
@@ -420,7 +420,7 @@ describe('a blocked model', () => {
     expect(result).toMatchObject({ status: 'stopped', text: 'I could not.', turns: 7 });
   });
 
-  it('is left in peace afterwards, until it writes a list again', async () => {
+  it('is not bothered afterwards, until it writes a list again', async () => {
     const again = toolCalls(write(PLAN));
     const { agent } = setup([
       ...[...blocked, text('I could not.')],
@@ -437,7 +437,7 @@ describe('a blocked model', () => {
     expect(said(after.messages)).toEqual(['You answered']);
   });
 
-  it('is left in peace in the same run when somebody keeps it going', async () => {
+  it('is not bothered in the same run if another middleware keeps it going', async () => {
     let ends = 0;
     const more = defineMiddleware({
       name: 'more',
@@ -484,7 +484,7 @@ describe('a blocked model', () => {
   });
 });
 
-it('serves concurrent sessions with one instance, each with its own list and its own patience', async () => {
+it('one instance serves concurrent sessions, each with its own list and counts', async () => {
   // What a session's model does follows from its own conversation alone.
   const answer: Script = ({ messages }) => {
     const n = Number(textOf(messages[0]!));
@@ -503,6 +503,6 @@ it('serves concurrent sessions with one instance, each with its own list and its
     for (const line of shown(request)) expect(line.slice(4)).toBe(`Job ${textOf(request.messages[0]!)}`);
 });
 
-it('refuses to stand twice in one agent', () => {
+it('two in one agent are refused', () => {
   expect(() => setup([], { middleware: [todoList(), todoList()] })).toThrow('write_todos');
 });

@@ -152,7 +152,7 @@ describe('tool-cache', () => {
     expect(all.calls).toHaveLength(1);
   });
 
-  it('takes a key of your own, and leaves calls out that have none', async () => {
+  it('takes a key of your own, and does not cache calls without one', async () => {
     const key = (ctx: ToolContext) => (ctx.args.q === 'live' ? undefined : String(ctx.args.q).toLowerCase());
     const { run, calls } = setup(() => 'ok', { tools: ['find'], key });
     await run(['Onion', 'onion', 'live', 'live']);
@@ -364,7 +364,7 @@ describe('tool-cache', () => {
     });
 
     it.each(['get', 'set'] as const)(
-      'may fail in %s: the tool runs once, and the run tells of it',
+      'may fail in %s: the tool runs once, and the run reports it',
       async (method) => {
         const store = { ...remote(), [method]: async () => Promise.reject(new Error('connection lost')) };
         const { run, calls } = setup(() => 'ok', { tools: ['find'], store });
@@ -377,7 +377,7 @@ describe('tool-cache', () => {
       },
     );
 
-    it.each([null, 5, {}, { version: 1, result: {} }])('is passed over when it holds %j', async (junk) => {
+    it.each([null, 5, {}, { version: 1, result: {} }])('is ignored if it holds %j', async (junk) => {
       const store = { get: () => junk, set: () => {}, delete: () => {} };
       expect([...(await setup(() => 'ok', { tools: ['find'], store }).run(['a']))]).toEqual(['ok']);
     });
@@ -411,7 +411,7 @@ describe('tool-cache', () => {
     expect(agent.explain().hazards).toEqual([]);
   });
 
-  it('keeps two of them apart', async () => {
+  it('keeps two instances apart', async () => {
     const [one, other] = [new Map(), new Map()];
     const find = (name: string) =>
       tool({ name, description: name, input: z.object({}), execute: () => name });

@@ -42,7 +42,7 @@ testMiddleware(() => toolEmulator({ model: player(), tools: ['kit_add', 'kit_slo
 });
 
 describe('tool-emulator', () => {
-  it('plays every tool unless told otherwise, and runs none', async () => {
+  it('emulates every tool by default, and runs none', async () => {
     const { agent, player: asked, runs } = setup({}, ['a', 'b']);
     const { messages } = await agent.run('go');
     expect(results(messages)).toEqual(['played a', 'played b']);
@@ -86,12 +86,12 @@ describe('tool-emulator', () => {
     expect((await setup().agent.run('go')).usage.totalTokens).toBe(45);
   });
 
-  it('tells what it calls', () => {
+  it('lists the model it calls', () => {
     const model = player();
     expect([...toolEmulator({ model }).extraLlmCalls!()]).toEqual([model]);
   });
 
-  it('makes the call fail when the player fails', async () => {
+  it('fails the call if the emulating model fails', async () => {
     const { agent } = setup({ model: scriptedModel([failWith(new Error('no idea'))]) });
     const result = await agent.run('go');
     expect(results(result.messages)).toEqual(['"weather" failed: no idea']);

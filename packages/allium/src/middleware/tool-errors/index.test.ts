@@ -138,7 +138,7 @@ describe('tool-errors', () => {
     expect(textOf(result.messages.at(-1)!)).not.toContain('never');
   });
 
-  it('tells an aborted run nothing', async () => {
+  it('writes nothing for an aborted run', async () => {
     const abort = new AbortController();
     const work = tool({
       name: 'work',

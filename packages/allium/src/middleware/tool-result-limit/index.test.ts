@@ -102,7 +102,7 @@ describe('tool-result-limit', () => {
     }
   });
 
-  it('tells results apart that only begin alike', async () => {
+  it('distinguishes results that only begin alike', async () => {
     let calls = 0;
     const spill = new Map<string, string>();
     const log = tool({ name: 'log', description: '', input: z.object({}), execute: () => LONG + ++calls });
@@ -186,14 +186,14 @@ describe('tool-result-limit', () => {
     expect(words(shown!)).toBeGreaterThan(40);
   });
 
-  it('does not store what was read once more, whatever the counter says', async () => {
+  it('does not store a piece that was read back, whatever the counter says', async () => {
     const { agent, spill } = setup(LONG, [readWith({ offset: 5 })], { tokenCounter: () => 1e6 });
     const { messages } = await agent.run('go');
     expect(results(messages)[1]).toBe('00\n[Characters 5 to 7 of 10000. Read on with offset 7.]');
     expect(spill.size).toBe(1);
   });
 
-  it('never cuts a character in two, and never stands still', async () => {
+  it('never cuts a character in two, and always makes progress', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.constantFrom('a', '🧅', '\ud83e', 'ü'), { minLength: 401, maxLength: 900 }),

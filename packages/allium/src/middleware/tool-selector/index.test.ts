@@ -98,7 +98,7 @@ describe('tool-selector', () => {
     );
   });
 
-  it('leaves in what middleware bring, so that a list of todos can be finished', async () => {
+  it('keeps the tools of middleware, so that a todo list can be finished', async () => {
     const write = (status: string) =>
       toolCalls({ name: 'write_todos', args: { todos: [{ content: 'Do b', status }] } });
     const { agent, model, picker } = setup(
@@ -112,7 +112,7 @@ describe('tool-selector', () => {
     expect(textOf(picker.requests[0]!.messages[0]!)).not.toContain('write_todos');
   });
 
-  it('has them picked like others when told so, and does not mix up the middleware of runs', async () => {
+  it('lets those be picked too if told so, and does not mix up the middleware of runs', async () => {
     const brings = defineMiddleware({ name: 'brings', tools: [make('m')] });
     const { agent, model } = setup(['["a"]', '["a"]'], [text('done'), text('done'), text('done')], {
       includeMiddlewareTools: false,
@@ -367,7 +367,7 @@ describe('tool-selector', () => {
     expect(seen.size).toBe(50);
   });
 
-  it('tells what it calls', () => {
+  it('lists the model it calls', () => {
     const model = scriptedModel([]);
     expect([...toolSelector({ model }).extraLlmCalls!()]).toEqual([model]);
   });

@@ -4,7 +4,7 @@ import { scriptedModel, text } from 'allium/testing';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 
-it('tells the picking model what you want it told, and how to answer', async () => {
+it('the picking model gets your prompt, and how to answer', async () => {
   const picker = scriptedModel(['["a"]']);
   const tools = ['a', 'b', 'c'].map((name) =>
     tool({ name, description: name, input: z.object({}), execute: () => name }),

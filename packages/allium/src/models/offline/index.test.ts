@@ -51,7 +51,7 @@ describe('which tools it calls', () => {
     spec('sendMail', { to: text }, ['to'], 'Sends a letter to a friend.'),
   ];
 
-  it('takes those whose every telling word is in the message, one tool per turn, in the order of the words', async () => {
+  it('calls tools whose characteristic words are all in the message, one per turn, in the order of the words', async () => {
     expect((await ask('Send a mail to ann@example.com with the weather in Oslo.', { tools })).calls).toEqual([
       ['sendMail', { to: 'ann@example.com' }],
     ]);
@@ -60,28 +60,28 @@ describe('which tools it calls', () => {
     ]);
   });
 
-  it('takes none for half a name, and falls back to two words of a description', async () => {
+  it('calls none for half a name, and falls back to two words of a description', async () => {
     expect((await ask('Any mail in Oslo?', { tools })).calls).toEqual([]);
     expect((await ask('Letters for friends, such as a@b.co', { tools })).calls).toEqual([
       ['sendMail', { to: 'a@b.co' }],
     ]);
   });
 
-  it('knows endings', async () => {
+  it('understands word endings', async () => {
     const some = [spec('delete_entry', { id: number })];
     expect((await ask('I am deleting entries: 3', { tools: some })).calls).toEqual([
       ['delete_entry', { id: 3 }],
     ]);
   });
 
-  it('calls a tool several times where one text is wanted and several names are there', async () => {
+  it('calls a tool several times if it takes one text and the message has several names', async () => {
     expect((await ask('Compare the weather in Oslo and in New York.', { tools })).calls).toEqual([
       ['get_weather', { city: 'Oslo' }],
       ['get_weather', { city: 'New York' }],
     ]);
   });
 
-  it('keeps to toolChoice', async () => {
+  it('follows toolChoice', async () => {
     expect((await ask('weather in Oslo', { tools, settings: { toolChoice: 'none' } })).calls).toEqual([]);
     expect((await ask('Hi', { tools, settings: { toolChoice: 'required' } })).calls).toEqual([
       ['get_weather', {}],
@@ -288,7 +288,7 @@ describe('what it says', () => {
   });
 
   it.each(['a', '.', '“', 'a@', 'Aa bb ', '1 ', '"a" '])(
-    'answers a message that is very long, of %j again and again',
+    'answers a very long message that repeats %j',
     async (piece) => {
       const lists = { n: { type: 'array', items: number }, s: { type: 'array', items: text } };
       const tools = [spec('go', { ...lists, to: text }, ['n', 's'])];
@@ -297,7 +297,7 @@ describe('what it says', () => {
     },
   );
 
-  it('tells addresses, quotations and the beginnings of sentences from what is around them', async () => {
+  it('separates addresses, quotations and sentence beginnings from the text around them', async () => {
     const tools = [spec('go', { to: text, note: text, who: text })];
     const message = 'go (Hello: “Ann” “Bob Lee”): <x.y+z@mail.org>, then. "(It is for Carl';
     expect((await ask(message, { tools })).calls).toEqual([

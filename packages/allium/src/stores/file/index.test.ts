@@ -79,7 +79,7 @@ describe('fileStore, cut short at any byte of an append', () => {
     expect(linesOf(torn)[1]).toBe(`${whole.subarray(before + 2, before + 20)} `);
   });
 
-  it('reads what earlier code wrote: no ends of lines in front, and torn lines marked', () => {
+  it('reads what earlier code wrote: without line breaks in front, and with torn lines marked', () => {
     const old = newDir();
     fs.mkdirSync(old);
     const [a, bc] = linesOf(dir);
@@ -90,7 +90,7 @@ describe('fileStore, cut short at any byte of an append', () => {
     expect(ids(fileStore({ dir: old }))).toEqual(['a', 'b', '🧅', 'c']);
   });
 
-  it('takes a line of zeros, which a loss of power leaves, for one cut short', () => {
+  it('treats a line of zeros, which a power failure leaves, as cut short', () => {
     const torn = newDir();
     fs.mkdirSync(torn);
     fs.writeFileSync(
@@ -154,7 +154,7 @@ describe('fileStore, a process that dies in the middle of a write while another 
     expect(other.head('s')).toBe(0);
   });
 
-  it('is no worse than a write the disk had no room for: the same handle goes on behind that too', () => {
+  it('is like a write on a full disk: the same handle goes on behind that too', () => {
     const dir = newDir();
     const store = fileStore({ dir });
     store.append('s', 0, [text('a')]);
@@ -236,7 +236,7 @@ describe('fileStore, bad input', () => {
     return fileStore({ dir });
   };
 
-  it('refuses a file with a gap, a foreign line or a broken one, and says which file', () => {
+  it('refuses a file with a gap, a foreign line or a broken line, and names the file', () => {
     const gap = file('{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":1}]}\n{"seq":3,"n":1,"w":"a","e":[{}]}\n');
     expect(() => gap.head('s')).toThrow(
       /The journal .*s\.jsonl was changed by something else, or damaged: entry 3 follows entry 1\. Restore/,
@@ -326,7 +326,7 @@ describe('fileStore, bad input', () => {
     expect(fs.readdirSync(dir)).toEqual([]);
   });
 
-  it('does not list files of others, which no session can be in', () => {
+  it('does not list files that cannot be sessions', () => {
     const dir = newDir();
     const store = fileStore({ dir });
     for (const name of ['My Notes', 'notes', 'con', 'a.b', '-x', 'Ann~1234', 'ä'])
@@ -340,7 +340,7 @@ describe('fileStore, bad input', () => {
     expect(listed().sort()).toEqual(['My Notes', 'notes']);
   });
 
-  it('does not take the name of a file for the session in it while that can be read', () => {
+  it("does not take a session's id from the file name while the file itself can be read", () => {
     const dir = newDir();
     const store = fileStore({ dir });
     store.append('Ann', 0, [text('a')]);
@@ -351,7 +351,7 @@ describe('fileStore, bad input', () => {
     expect([ids(store, 'Ann'), ids(store, name)]).toEqual([['a'], ['b']]);
   });
 
-  it('lists a session whose entries have no time, and none that has only an inbox or what was cut short', () => {
+  it('lists a session whose entries have no time, but none that has only an inbox or a torn entry', () => {
     const line = '{"seq":1,"n":1,"w":"a","id":"s","e":[{"v":1}]}\n';
     expect(file(line).list().sessions).toMatchObject([{ sessionId: 's', seq: 1 }]);
     expect(file(line.replace('"n":1', '"n":0').replace('{"v":1}', '')).list().sessions).toMatchObject([
@@ -450,7 +450,7 @@ describe('fileStore, checksums', () => {
       }
   });
 
-  it('are not needed in lines that were written before there were any, and follow them', () => {
+  it('are not needed in older lines, and appear in the lines after them', () => {
     const { dir, file, lines } = written();
     const old = lines.map((line) => line.replace(/,"c":"[0-9a-f]{8}"\}$/, '}'));
     fs.writeFileSync(file, `${old.join('\n')}\n`);
@@ -474,7 +474,7 @@ describe('fileStore, checksums', () => {
 describe.skipIf(process.platform === 'win32')('fileStore, files of others', () => {
   const mode = (file: string) => fs.statSync(file).mode & 0o777;
 
-  it('keeps what it makes to its user', () => {
+  it('makes files that only its user can read', () => {
     const dir = path.join(newDir(), 'made');
     const store = fileStore({ dir });
     store.append('s', 0, [text('a')]);

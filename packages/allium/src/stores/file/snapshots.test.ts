@@ -44,7 +44,7 @@ function damage(find: string, replace: string): void {
 }
 
 describe('fileStore, snapshots', () => {
-  it('reads a long session from its snapshot on, and reports damage before it only when that is read', () => {
+  it('reads a long session from its snapshot on, and reports earlier damage only when that part is read', () => {
     longSession();
     damage('"id":"r_1.7"'.replace('"r_1.7"', '7,'), '"id":8,');
     const store = fileStore({ dir });
@@ -99,7 +99,7 @@ describe('fileStore, snapshots', () => {
     expect(fresh.read('s', 401)).toHaveLength(1);
   });
 
-  it('knows what waits in the inbox since before the snapshot, and writes over it when it is taken', () => {
+  it('knows inbox items from before the snapshot, and overwrites them when they are taken', () => {
     const store = fileStore({ dir });
     store.append('s', 0, [said(1)]);
     store.post('s', { type: 'cancel', reason: 'first secret' });
@@ -118,7 +118,7 @@ describe('fileStore, snapshots', () => {
     expect(again.take('s', 1).map(({ n }) => n)).toEqual([2, 3]);
   });
 
-  it('reads on where a snapshot was cut short', () => {
+  it('goes on after a snapshot that was cut short', () => {
     longSession(400, 0);
     fs.appendFileSync(fileOf(), ' \n{"snap":400,"at":');
     const store = fileStore({ dir });

@@ -105,7 +105,7 @@ const folder = (): string => {
   dirs.push(dir);
   return dir;
 };
-it('takes from a file that was put to rest since the append', () => {
+it('an inbox in a file that was closed since the append is still read', () => {
   const store = fileStore({ dir: folder() });
   store.post('s', cancel);
   store.append('s', 0, [entry]);

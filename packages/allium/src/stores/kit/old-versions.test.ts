@@ -84,7 +84,7 @@ describe.each(fs.readdirSync(fixtures))('a session of version %s', (version) => 
     await store.close?.();
   });
 
-  it.each(Object.keys(STORES))('is gone on with in a %s store', async (kind) => {
+  it.each(Object.keys(STORES))('can be continued in a %s store', async (kind) => {
     const folder = path.join(scratch, `${version}-${kind}-on`);
     fs.cpSync(path.join(fixtures, version), folder, { recursive: true });
     const store = STORES[kind]!(folder);
@@ -99,7 +99,7 @@ describe.each(fs.readdirSync(fixtures))('a session of version %s', (version) => 
   });
 });
 
-it('has a fixture of the current version, with an entry of every type', async () => {
+it('there is a fixture of the current version with an entry of every type', async () => {
   const types: Record<EntryBody['type'], true> = {
     run_start: true,
     message: true,

@@ -54,7 +54,7 @@ async function ids(store: Store, options: Parameters<typeof prunable>[1]): Promi
 }
 
 describe.each(Object.entries(STORES))('prunable, %s', (_, open) => {
-  it('finds what was not used since, but nothing that waits or belongs to another session', async () => {
+  it('finds unused sessions, but none that wait or belong to another session', async () => {
     const store = await filled(open());
     expect(await ids(store, { before: 100 })).toEqual(['gone/r_1.2.0', 'noted', 'old', 'old-b']);
     expect(await ids(store, { before: 100, open: true })).toContain('waiting');
@@ -80,6 +80,6 @@ describe.each(Object.entries(STORES))('prunable, %s', (_, open) => {
   });
 });
 
-it('refuses a time that is none', async () => {
+it('prunable refuses anything but a time', async () => {
   await expect(ids(memoryStore(), { before: Number.NaN })).rejects.toThrow('`before`');
 });

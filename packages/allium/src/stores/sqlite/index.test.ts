@@ -54,7 +54,7 @@ describe('sqliteStore', () => {
     database.close();
   });
 
-  it('begins a transaction only where it has to: an append inside one of the owner is undone with it', () => {
+  it("begins a transaction only if it has to: an append inside the owner's transaction is undone with it", () => {
     const database = openDatabase(':memory:');
     const store = sqliteStore({ database });
     store.append('s', 0, [text('a')]);
@@ -65,7 +65,7 @@ describe('sqliteStore', () => {
     database.close();
   });
 
-  it('finds its place again after an append was undone behind its back', () => {
+  it('recovers after an append was undone behind its back', () => {
     const database = openDatabase(':memory:');
     const store = sqliteStore({ database });
     store.append('s', 0, [text('a')]);
@@ -205,7 +205,7 @@ describe('sqliteStore', () => {
     database.close();
   });
 
-  it('takes the SQLite of Node where there is one, else libsql, else says what to install', () => {
+  it('uses the SQLite of Node if there is one, else libsql, else says what to install', () => {
     class BuiltIn {
       constructor(readonly path: string) {}
     }
