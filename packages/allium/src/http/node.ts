@@ -1,5 +1,6 @@
 /** A fetch handler as a listener for `node:http`, Express and Fastify. */
 
+import { keepBytes } from './body.js';
 import { nextTurn } from './next-turn.js';
 import { sourceOf } from './sse.js';
 
@@ -125,6 +126,7 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
   if (isRead) headers.delete('content-length');
   const body = isEmpty || method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, isRead);
   const request = new Request(urlOf(incoming), { method, headers, body, duplex: 'half' } as RequestInit);
+  if (body instanceof Uint8Array) keepBytes(request, body);
   // Following a signal is the most expensive part of a Request, so it is made when somebody asks for it.
   let left: AbortController | undefined;
   Object.defineProperty(request, 'signal', {

@@ -11,7 +11,7 @@ import { approval, ask } from 'allium/middleware/approval';
 import { fileStore } from 'allium/stores/file';
 import { memoryStore } from 'allium/stores/memory';
 import { type ScriptStep, scriptedModel, toolCalls } from 'allium/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 
 const pay = tool({
@@ -108,6 +108,44 @@ describe('a POST without a body', () => {
     expect((await at('cancel')).status).toBe(204);
     expect(await (await at('regenerate')).json()).toMatchObject({ text: 'Two.' });
     server.close();
+  });
+});
+
+describe('a body that node:http has read', () => {
+  const json = { 'content-type': 'application/json' };
+  async function send(body: string, options: Partial<ServeOptions> = {}) {
+    const server = createServer(toNodeListener(setup(['One.'], options).handler));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}/sessions`;
+    const response = await fetch(url, { method: 'POST', headers: json, body });
+    server.close();
+    return { status: response.status, body: (await response.json()) as unknown };
+  }
+
+  it('is not read again from a stream', async () => {
+    const text = vi.spyOn(Request.prototype, 'text');
+    expect(await send('{"input":"Zürich 🚲"}')).toMatchObject({ status: 200, body: { text: 'One.' } });
+    expect(text).not.toHaveBeenCalled();
+    text.mockRestore();
+  });
+
+  it('can be read by authorize first, from a clone', async () => {
+    const seen: string[] = [];
+    const authorize = async (request: Request) => {
+      seen.push(await request.clone().text());
+      return { tenant: 'acme' };
+    };
+    expect((await send('{"input":"Hi"}', { authorize })).status).toBe(200);
+    expect(seen).toEqual(['{"input":"Hi"}']);
+  });
+
+  it('may begin with a byte order mark, and may not be longer than allowed', async () => {
+    expect((await send('\ufeff{"input":"Hi"}')).status).toBe(200);
+    expect(await send('{"input":"Hi"}', { maxBodyBytes: 10 })).toMatchObject({
+      status: 413,
+      body: { error: { code: 'TOO_LARGE' } },
+    });
   });
 });
 

@@ -53,16 +53,17 @@ export function sseResponse(next: TextSource, { headers, ...options }: SseOption
     },
     { highWaterMark: 0 },
   );
-  const response = new Response(body, { headers: { ...HEADERS, ...headers } });
-  sources.set(response, source);
+  const response: WithSource = new Response(body, { headers: { ...HEADERS, ...headers } });
+  response[SOURCE] = source;
   return response;
 }
 
-const sources = new WeakMap<Response, SseSource>();
+const SOURCE = Symbol('source');
+type WithSource = Response & { [SOURCE]?: SseSource };
 
 /** The text of a response before it becomes a stream of bytes, for a server that writes it itself. */
-export function sourceOf(response: Response): SseSource | undefined {
-  return response.bodyUsed || response.body?.locked ? undefined : sources.get(response);
+export function sourceOf(response: WithSource): SseSource | undefined {
+  return response.bodyUsed || response.body?.locked ? undefined : response[SOURCE];
 }
 
 /** Text, and comments while there is none. */
