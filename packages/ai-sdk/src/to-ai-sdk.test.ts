@@ -1,7 +1,9 @@
 import { generateText, simulateReadableStream, stepCountIs, streamText, tool, wrapLanguageModel } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { defineMiddleware, defineState, type Middleware, window } from 'allium';
+import { budget } from 'allium/middleware/budget';
 import { cache } from 'allium/middleware/cache';
+import { callLimits } from 'allium/middleware/call-limits';
 import { retry } from 'allium/middleware/retry';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -255,6 +257,8 @@ describe('what cannot work inside a model call is refused', () => {
     [{ name: 'a', wrapTool: (_, next) => next() }, 'Middleware "a" has `wrapTool`'],
     [{ name: 'b', onRunEnd: () => [] }, '`onRunEnd`'],
     [{ name: 'c', state: [cell], beforeModel() {} }, 'the session cell "count"'],
+    [callLimits({ modelCalls: 2 }), 'the run cell "modelCalls"'],
+    [budget({ tokens: 100 }), 'An Agent with fromAiSdk(model) runs it as it is.'],
     [{ name: 'd', process: (_, next) => next(), seams: ['tool'] }, 'seams'],
     [{ name: 'e', guard: { on: ['tool-result'], find: () => [] } }, "a guard on 'tool-result'"],
     [{ name: 'f', guard: { on: ['tool-result'], find: () => [] } }, "so put 'request' in its `on`"],

@@ -1,0 +1,119 @@
+/** The answer of a run, as a result or as a stream of the AI SDK. */
+
+import { type AgentEvent, AlliumError, type AssistantMessage, RunError, type RunStream } from 'allium';
+import type { Loose, SpecVersion } from './language-model.js';
+import { toolsStayOutside } from './run-once.js';
+import { contentPart, ending, responseOf, warningsOf, withMetadata } from './to-content.js';
+
+export async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
+  const result = await run.result.catch(rethrow);
+  const answer = result.messages.findLast((message) => message.role === 'assistant');
+  // Our own stop comes with calls; any other is a refusal.
+  const own = result.stop?.by === toolsStayOutside.name;
+  if (answer && (result.status === 'done' || own)) return answer as AssistantMessage;
+  const { reason = result.status, message = 'The call was stopped.', by } = result.stop ?? {};
+  throw new AlliumError('MODEL_CALL_STOPPED', message, { data: { reason, by } });
+}
+
+/** Errors of the provider pass through as the same object: the AI SDK knows which of them to retry. */
+function rethrow(error: unknown): never {
+  throw error instanceof RunError && error.code === 'MODEL_ERROR' ? (error.cause ?? error) : error;
+}
+
+/**
+ * The parts of a stream of the AI SDK. Blocks end when the answer is complete: only then is the provider's metadata
+ * known.
+ */
+export async function* partsOf(
+  run: RunStream,
+  version: SpecVersion,
+  onReset: 'error' | 'hold',
+): AsyncGenerator<Loose, undefined> {
+  const open = new Map<number, 'text' | 'reasoning'>();
+  let shown: string | undefined;
+  try {
+    for await (const event of run) {
+      if (onReset === 'hold') continue;
+      const parts = [...live(event, open)];
+      const again =
+        event.type === 'message_reset'
+          ? event.messageId === shown
+          : parts.length > 0 && shown !== undefined && messageOf(event) !== shown;
+      if (again)
+        throw new AlliumError(
+          'ANSWER_TAKEN_BACK',
+          "An answer was withdrawn after part of it had been streamed, and a stream of the AI SDK cannot express that. Use onReset: 'hold'.",
+        );
+      if (parts.length === 0) continue;
+      if (shown === undefined) yield { type: 'stream-start', warnings: [] };
+      shown = messageOf(event);
+      yield* parts;
+    }
+  } catch (error) {
+    // The result reports why the run failed.
+    if (error instanceof AlliumError && error.code === 'ANSWER_TAKEN_BACK') throw error;
+  }
+  const answer = await lastAnswer(run);
+  if (shown === undefined) yield { type: 'stream-start', warnings: warningsOf(answer) };
+  yield { type: 'response-metadata', ...responseOf(answer) };
+  for (const [block, part] of answer.content.entries()) yield* whole(block, part, open);
+  yield { type: 'finish', ...ending(answer, version) };
+}
+
+function messageOf(event: AgentEvent): string | undefined {
+  return 'messageId' in event ? event.messageId : undefined;
+}
+
+/** Text and thinking as they come; calls follow when they are whole. */
+function* live(event: AgentEvent, open: Map<number, 'text' | 'reasoning'>): Generator<Loose> {
+  if (event.type !== 'message_update' || event.delta.type === 'tool-call') return;
+  const { type, block, text } = event.delta;
+  const kind = type === 'text' ? 'text' : 'reasoning';
+  if (!open.has(block)) {
+    open.set(block, kind);
+    yield { type: `${kind}-start`, id: String(block) };
+  }
+  yield { type: `${kind}-delta`, id: String(block), delta: text };
+}
+
+/** The rest of a part: its end if it was shown already, otherwise all of it. */
+function* whole(
+  block: number,
+  part: AssistantMessage['content'][number],
+  open: ReadonlyMap<number, string>,
+): Generator<Loose> {
+  if (part.type !== 'text' && part.type !== 'thinking') {
+    yield contentPart(part);
+    return;
+  }
+  const kind = part.type === 'text' ? 'text' : 'reasoning';
+  const id = String(block);
+  if (!open.has(block)) {
+    yield { type: `${kind}-start`, id };
+    yield { type: `${kind}-delta`, id, delta: part.text };
+  }
+  yield { type: `${kind}-end`, id, ...withMetadata(part) };
+}
+
+export function streamOf(
+  first: IteratorResult<Loose, undefined>,
+  parts: AsyncGenerator<Loose, undefined>,
+): ReadableStream<Loose> {
+  let next: Promise<IteratorResult<Loose, undefined>> | undefined = Promise.resolve(first);
+  return new ReadableStream<Loose>({
+    async pull(controller) {
+      try {
+        const { done, value } = await (next ?? parts.next());
+        next = undefined;
+        if (done) controller.close();
+        else controller.enqueue(value);
+      } catch (error) {
+        controller.enqueue({ type: 'error', error });
+        controller.close();
+      }
+    },
+    async cancel() {
+      await parts.return(undefined);
+    },
+  });
+}

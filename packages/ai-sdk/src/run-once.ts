@@ -1,0 +1,161 @@
+/** One call of the AI SDK's model as a run of one turn, with the stack around it. */
+
+import {
+  Agent,
+  type JsonSchema,
+  type Middleware,
+  type Model,
+  type ModelRequest,
+  type ModelSettings,
+  type RunStream,
+  type StandardSchema,
+  type Tool,
+  toolCallsOf,
+} from 'allium';
+import { readPrompt } from './from-prompt.js';
+import {
+  type AiSdkLanguageModel,
+  type AiSdkStream,
+  isObject,
+  type Loose,
+  specVersionOf,
+} from './language-model.js';
+import type { PromptMessage } from './prompt.js';
+import { keysOf } from './provider-options.js';
+import { StreamReader } from './stream-reader.js';
+
+/** How the model is asked. */
+export type Ask = (model: AiSdkLanguageModel, call: object) => PromiseLike<{ readonly stream: AiSdkStream }>;
+
+export const stream: Ask = (model, call) => model.doStream(call);
+
+/** One call of the model, as a run of one turn. */
+export function runOnce(
+  stack: readonly Middleware[],
+  model: AiSdkLanguageModel,
+  params: Loose,
+  { tenant }: { readonly tenant?: string },
+  ask: Ask,
+): RunStream {
+  const read = readPrompt((params.prompt ?? []) as PromptMessage[]);
+  const given = (Array.isArray(params.tools) ? params.tools : []) as Loose[];
+  const functions = given.filter(({ type }) => type === 'function');
+  const agent = new Agent({
+    model: adapterOf(model, params, read, given, ask),
+    middleware: [stack, toolsStayOutside],
+    tools: functions.map(asTool),
+    systemPrompt: read.systemPrompt,
+    settings: settingsOf(params),
+    toolChoiceTurns: 'all',
+    ...(tenant !== undefined && { tenant }),
+  });
+  const signal = params.abortSignal as AbortSignal | undefined;
+  return agent.stream(read.messages, { ...(signal && { signal }) });
+}
+
+/** The AI SDK runs the tools: a run ends with the calls of its answer. */
+export const toolsStayOutside: Middleware = {
+  name: 'ai-sdk',
+  afterModelResponse: (response) => (toolCallsOf(response).length > 0 ? { decision: 'stop' } : undefined),
+};
+
+function adapterOf(
+  model: AiSdkLanguageModel,
+  params: Loose,
+  read: ReturnType<typeof readPrompt>,
+  given: readonly Loose[],
+  ask: Ask,
+): Model {
+  const provider = model.provider.split('.')[0] || 'ai-sdk';
+  const options = { version: specVersionOf(model), provider, keys: keysOf(model.provider) };
+  const settings = settingsOf(params);
+  return {
+    provider,
+    id: model.modelId,
+    stream(request: ModelRequest, { signal }) {
+      const tools = toolsFor(request, given);
+      const call = {
+        ...params,
+        prompt: read.write(request, options),
+        ...changed(settings, request.settings),
+        ...(tools.length > 0 && { tools }),
+        abortSignal: signal,
+      };
+      const names = new Set(request.tools.map(({ name }) => name));
+      return new StreamReader(() => ask(model, call), signal, { tools: names, acceptUnfinished: false });
+    },
+  };
+}
+
+/** Tools of the request, in the form the call had them. Those that the provider defines stay. */
+function toolsFor({ tools }: ModelRequest, given: readonly Loose[]): Loose[] {
+  const functions = new Map(given.filter(({ type }) => type === 'function').map((tool) => [tool.name, tool]));
+  return [
+    ...tools.map(
+      ({ name, description, inputSchema }) =>
+        functions.get(name) ?? { type: 'function', name, description, inputSchema },
+    ),
+    ...given.filter(({ type }) => type !== 'function'),
+  ];
+}
+
+const SETTINGS = ['maxOutputTokens', 'temperature', 'topP', 'stopSequences', 'seed'] as const;
+
+function settingsOf(params: Loose): ModelSettings {
+  const {
+    prompt: _,
+    tools: __,
+    abortSignal: ___,
+    toolChoice,
+    headers: ____,
+    providerOptions,
+    ...rest
+  } = params;
+  const known = SETTINGS.filter((name) => params[name] !== undefined).map((name) => [name, params[name]]);
+  const other = Object.entries(rest).filter(
+    ([name, value]) => value !== undefined && !SETTINGS.includes(name as never),
+  );
+  const choice = isObject(toolChoice) ? toolChoice : undefined;
+  return {
+    ...Object.fromEntries(known),
+    ...(choice && { toolChoice: choice.type === 'tool' ? { tool: String(choice.toolName) } : choice.type }),
+    // For keys of caches and recordings: the call has them as they are.
+    provider: {
+      ...(isObject(providerOptions) && providerOptions),
+      aiSdk: JSON.parse(JSON.stringify(Object.fromEntries(other))),
+    },
+  } as ModelSettings;
+}
+
+/** The settings that the stack has changed. */
+function changed(before: ModelSettings, after: ModelSettings): Loose {
+  const plain = SETTINGS.filter((name) => after[name] !== before[name]).map((name) => [name, after[name]]);
+  const { toolChoice } = after;
+  const choice =
+    typeof toolChoice === 'object' ? { type: 'tool', toolName: toolChoice.tool } : { type: toolChoice };
+  const same = JSON.stringify(toolChoice) === JSON.stringify(before.toolChoice);
+  return { ...Object.fromEntries(plain), ...(!same && toolChoice !== undefined && { toolChoice: choice }) };
+}
+
+/** Never run here, so the AI SDK checks its arguments. */
+function asTool({ name, description, inputSchema }: Loose): Tool {
+  return {
+    name: String(name),
+    description: String(description ?? ''),
+    input: anything(inputSchema as JsonSchema),
+    idempotent: false,
+    sequential: false,
+    execute: () => '',
+  };
+}
+
+function anything(schema: JsonSchema): StandardSchema {
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'ai-sdk',
+      validate: (value) => ({ value }),
+      jsonSchema: { input: () => schema as Record<string, unknown> },
+    },
+  };
+}
