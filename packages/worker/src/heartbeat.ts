@@ -23,7 +23,7 @@ export class Heartbeat {
 
   /** Says it again and again, and looks for jobs that got lost on their way. */
   async begin(): Promise<void> {
-    const { turns, onError, clock } = this.backend;
+    const { turns, onError } = this.backend;
     try {
       await this.once();
       await turns.sweep(SWEEP_MS);
@@ -31,7 +31,7 @@ export class Heartbeat {
       onError(error);
     }
     if (this.#stopped) return;
-    const wait = Math.max(1, (turns.nextAt ?? Number.POSITIVE_INFINITY) - clock.now());
+    const wait = Math.max(1, turns.nextIn ?? this.#beatMs);
     this.#timer = setTimeout(() => void this.begin(), Math.min(this.#beatMs, wait));
   }
 
@@ -45,13 +45,16 @@ export class Heartbeat {
     await this.backend.turns.beat(this.worker.id, -1, this.#deadAfterMs);
   }
 
-  /** With a short lock, the places of a dead worker are given up as soon as its jobs are taken over. */
   get #beatMs(): number {
-    return Math.min(BEAT_MS, Math.ceil(this.worker.lockMs / 3));
+    return Math.min(BEAT_MS, Math.ceil(this.worker.lockMs / 6));
   }
 
-  /** After this long without a sign, a worker takes no jobs, and its place in the fleet is given up. */
+  /**
+   * After this long without a sign, a worker's places are not counted on. That is before its locks expire: until then the
+   * others get nothing new for its places, so its jobs find free ones. A worker that was only slow gets its places back with
+   * its next sign.
+   */
   get #deadAfterMs(): number {
-    return Math.max(this.worker.lockMs, 3 * this.#beatMs);
+    return Math.max(Math.ceil(this.worker.lockMs / 2), 3 * this.#beatMs);
   }
 }

@@ -1,4 +1,4 @@
-import { Agent, defineMiddleware, memoryStore, textOf, tool } from 'allium';
+import { Agent, defineMiddleware, memoryStore, systemClock, textOf, tool } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { maxTurns } from 'allium/middleware/max-turns';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -359,8 +359,57 @@ describe('takeover', () => {
     }
     expect(await queue.finished(runId)).toMatchObject({
       status: 'failed',
-      error: { message: expect.stringContaining('2 workers') },
+      error: { code: 'TOO_MANY_TAKEOVERS', message: expect.stringContaining('2 workers') },
     });
+  });
+});
+
+describe('the places of a fleet', () => {
+  it('are those of every worker, whatever its clock says', async () => {
+    const { queue, work } = fleet();
+    const agents = { a: new Agent({ model: scriptedModel([text('.')], { repeat: true }) }) };
+    const ahead = { ...systemClock, now: () => Date.now() + 3_600_000 };
+    await work(agents, { lockMs: 300, concurrency: 2 });
+    await work(agents, { lockMs: 300, concurrency: 3, clock: ahead });
+    const seen: string[] = [];
+    for (let i = 0; i < 15; i++) {
+      const { workers, capacity } = await queue.metrics();
+      seen.push(`${workers} with ${capacity}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect([...new Set(seen)]).toEqual(['2 with 5']);
+  });
+
+  it('are counted by the age that Redis knows, whatever the clock of who asks says', async () => {
+    const { queue, another } = fleet();
+    await queue.enqueue('a', 'Hi.');
+    const behind = another({ clock: { ...systemClock, now: () => Date.now() - 3_600_000 } });
+    const ahead = another({ clock: { ...systemClock, now: () => Date.now() + 3_600_000 } });
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    for (const one of [behind, ahead]) {
+      const { ageMs } = await one.metrics();
+      expect(ageMs).toBeGreaterThan(0);
+      expect(ageMs).toBeLessThan(60_000);
+    }
+  });
+
+  it('are given up by a dead worker before its locks expire, so that its jobs find free ones', async () => {
+    const { queue, work, redis } = fleet();
+    const lockMs = 3000;
+    await work({ a: new Agent({ model: scriptedModel([]) }) }, { lockMs, concurrency: 2 });
+    // A worker that died right after its last sign.
+    const key = (name: string) => `{${queue.prefix}}:q:${name}`;
+    const [seconds] = await redis.time();
+    await redis
+      .multi()
+      .hset(key('cap'), 'dead', 7)
+      .zadd(key('beat'), Number(seconds) * 1000, 'dead')
+      .incrby(key('room'), 7)
+      .exec();
+    const died = performance.now();
+    expect(await queue.metrics()).toMatchObject({ workers: 2, capacity: 9 });
+    await expect.poll(async () => (await queue.metrics()).capacity, { timeout: 5000, interval: 20 }).toBe(2);
+    expect(performance.now() - died).toBeLessThan(lockMs);
   });
 });
 

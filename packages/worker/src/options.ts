@@ -25,7 +25,7 @@ export interface SharedOptions {
   readonly onError?: (error: unknown) => void;
   /** Called when the connection to Redis is lost, and when it is back. @default nothing */
   readonly onConnection?: (change: ConnectionChange) => void;
-  /** @default the time of the system */
+  /** What jobs say about when they were enqueued. Whose turn it is goes by the clock of Redis. @default the time of the system */
   readonly clock?: Clock;
 }
 
@@ -87,7 +87,7 @@ export function openBackend(options: SharedOptions, timeoutMs?: number): Backend
   const delayed = new Queue<JobData>(LATER, { ...shared, defaultJobOptions: { removeOnComplete: true } });
   for (const one of [queue, delayed]) one.on('error', onError);
   const [runs, later] = [reaching(queue, reach), reaching(delayed, reach)];
-  const turns = new Turns(connections.redis, name, runs, clock, keepMs, onError, reach);
+  const turns = new Turns(connections.redis, name, runs, keepMs, onError, reach);
   for (const [tenant, limit] of Object.entries(rateLimits)) turns.limit(tenant, limit).catch(onError);
   return {
     connections,

@@ -1,5 +1,5 @@
 /** Is the failure of a run worth another try, later and perhaps on another worker? */
-import { isTransient } from 'allium';
+import { AlliumError, isTransient, type Store } from 'allium';
 
 /** Of stores, and of limits that fill up again. */
 const PASSING = new Set([
@@ -20,4 +20,23 @@ export function isPassing(error: unknown): boolean {
   // Every model of a fallback failed: worth a try if one of them may be back.
   const all = errors ?? (cause as { errors?: unknown } | undefined)?.errors;
   return Array.isArray(all) && all.some(isTransient);
+}
+
+/**
+ * The error of a run whose session was deleted meanwhile; any other as it is. Another try would make the session again, and
+ * would repeat what the run had done.
+ */
+export async function ofDeleted(error: unknown, store: Store, sessionId: string): Promise<unknown> {
+  if ((error as { code?: unknown } | undefined)?.code !== 'SESSION_CONFLICT') return error;
+  try {
+    if ((await store.head(sessionId)) > 0) return error;
+  } catch {
+    // The store is down, so nobody can say.
+    return error;
+  }
+  return new AlliumError(
+    'SESSION_UNKNOWN',
+    `Session "${sessionId}" was deleted while its run was under way, so the job is not tried again. To say the same to a new session, enqueue it again or redrive it.`,
+    { cause: error, data: { sessionId } },
+  );
 }

@@ -15,6 +15,12 @@ export function within(timeoutMs: number, address: string): Reach {
       `Redis at ${address} ${cause === undefined ? `did not answer within ${timeoutMs} ms` : 'cannot be reached'}. Check that it runs and that \`connection\` names it. What was asked may still happen when it is back: enqueue with an \`idempotencyKey\` to be able to ask again.`,
       { data: { address, timeoutMs }, ...(cause !== undefined && { cause }) },
     );
+  const full = (cause: unknown): AlliumError =>
+    new AlliumError(
+      'QUEUE_FULL',
+      `Redis at ${address} has used up its \`maxmemory\` and takes nothing more. Give it more memory, then ask again: jobs that it has are worked on.`,
+      { data: { address }, cause },
+    );
   return async (ask) => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
@@ -23,6 +29,7 @@ export function within(timeoutMs: number, address: string): Reach {
     try {
       return await Promise.race([ask(), late]);
     } catch (error) {
+      if (isFull(error)) throw full(error);
       throw isLostConnection(error) ? unreachable(error) : error;
     } finally {
       clearTimeout(timer);
@@ -49,6 +56,12 @@ export function reaching<T extends object>(target: T, reach: Reach): T {
       return (...args: unknown[]): unknown => reach(async () => Reflect.apply(member, of, args));
     },
   });
+}
+
+/** Redis refused to write. */
+function isFull(error: unknown): boolean {
+  const { message } = (error ?? {}) as { message?: unknown };
+  return typeof message === 'string' && /^(ReplyError: )?OOM /.test(message);
 }
 
 /** Not an answer of Redis: there was none. */

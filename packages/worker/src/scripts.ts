@@ -12,11 +12,13 @@
  * `cap`, `beat` and `room` workers and how much they take. Channels: `ev:` the ends of jobs of a session; `lv:` what happens
  * in its run, for those who follow it; `w:` what a worker is told, and `ctl` what all of them are.
  *
- * Every script can be sent twice: a client that lost the answer sends it again.
+ * Every script can be sent twice: a client that lost the answer sends it again. The time is that of Redis, so it doesn't matter
+ * whose clock is wrong.
  */
 const COMMON = `
-local base, now = KEYS[1], tonumber(ARGV[1])
 local call = redis.call
+local base, time = KEYS[1], call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function key(name, of) return base .. name .. (of or '') end
 
 -- Puts a tenant into the ring. It is served in the next round, however long it was away.
@@ -47,7 +49,8 @@ local function limited(tenant)
   return 0
 end
 
--- Hands out turns as long as there is room. Returns the jobs that BullMQ is to be given, and when to look again.
+-- Hands out turns as long as there is room. Returns the jobs that BullMQ is to be given, and in how many milliseconds to
+-- look again.
 local function admit()
   for _, tenant in ipairs(call('ZRANGEBYSCORE', key('lim'), '-inf', now)) do
     call('ZREM', key('lim'), tenant)
@@ -81,7 +84,7 @@ local function admit()
     end
   end
   local soonest = call('ZRANGE', key('lim'), 0, 0, 'WITHSCORES')
-  return { jobs, soonest[2] or '' }
+  return { jobs, soonest[2] and soonest[2] - now or '' }
 end
 
 -- The job is over. The next one of its session may queue up.
@@ -103,32 +106,32 @@ local function over(id, result, keepMs)
 end
 `;
 
-/** `now, id, data, session, tenant, priority, agent, of` → is it new; turns. `of`: the job whose run it goes on with. */
+/** `id, data, session, tenant, priority, agent, of` → is it new; turns. `of`: the job whose run it goes on with. */
 export const FILE = `${COMMON}
-local id, session = ARGV[2], ARGV[4]
+local id, session = ARGV[1], ARGV[3]
 local item = key('i:', id)
 local state = call('HGET', item, 'st')
 if state and state ~= 'd' then return { 0, admit() } end
-local order = tonumber(ARGV[6]) * 8589934592 + call('INCR', key('n'))
-call('HSET', item, 'd', ARGV[3], 's', session, 't', ARGV[5], 'o', string.format('%.0f', order), 'a', ARGV[7], 'st', 'b')
-if ARGV[8] ~= '' and call('EXISTS', key('i:', ARGV[8])) == 1 then call('HSET', key('i:', ARGV[8]), 'by', id) end
+local order = tonumber(ARGV[5]) * 8589934592 + call('INCR', key('n'))
+call('HSET', item, 'd', ARGV[2], 's', session, 't', ARGV[4], 'o', string.format('%.0f', order), 'a', ARGV[6], 'st', 'b')
+if ARGV[7] ~= '' and call('EXISTS', key('i:', ARGV[7])) == 1 then call('HSET', key('i:', ARGV[7]), 'by', id) end
 call('ZADD', key('wait'), now, id)
 if call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
 return { 1, admit() }`;
 
-/** `now, id, session, tenant, agent`: BullMQ has it for later → is it new. */
+/** `id, session, tenant, agent`: BullMQ has it for later → is it new. */
 export const DELAY = `${COMMON}
-local item = key('i:', ARGV[2])
+local item = key('i:', ARGV[1])
 if call('EXISTS', item) == 1 then return 0 end
-call('HSET', item, 's', ARGV[3], 't', ARGV[4], 'a', ARGV[5], 'st', 'd')
+call('HSET', item, 's', ARGV[2], 't', ARGV[3], 'a', ARGV[4], 'st', 'd')
 return 1`;
 
 /**
- * `now, id, takeovers, worker` → 'gone'; 'over' and its result; or 'go', why it was cancelled or '', and how many follow the
+ * `id, takeovers, worker` → 'gone'; 'over' and its result; or 'go', why it was cancelled or '', and how many follow the
  * session in other processes.
  */
 export const START = `${COMMON}
-local id = ARGV[2]
+local id = ARGV[1]
 local item = key('i:', id)
 local known = call('HMGET', item, 'st', 'res', 'c', 'tk', 's')
 call('ZREM', key('adm'), id)
@@ -139,46 +142,46 @@ end
 if known[1] == 'f' then return { 'over', known[2] } end
 call('ZREM', key('wait'), id)
 call('ZADD', key('in'), now, id)
-call('HSET', item, 'w', ARGV[4])
-local takeovers = tonumber(ARGV[3])
+call('HSET', item, 'w', ARGV[3])
+local takeovers = tonumber(ARGV[2])
 if takeovers > tonumber(known[4] or '0') then
   call('HSET', item, 'tk', takeovers)
   call('HINCRBY', key('stats'), 'takeovers', 1)
 end
 return { 'go', known[3] or '', call('PUBLISH', key('lv:', known[5]), '') }`;
 
-/** `now, session`: somebody follows it now. Its worker is told, if it has one; if not, the worker will see it at the start. */
+/** `session`: somebody follows it now. Its worker is told, if it has one; if not, the worker will see it at the start. */
 export const LISTEN = `${COMMON}
-local first = call('LINDEX', key('s:', ARGV[2]), 0)
+local first = call('LINDEX', key('s:', ARGV[1]), 0)
 local worker = first and call('HGET', key('i:', first), 'w')
-return worker and call('PUBLISH', key('w:', worker), ARGV[2]) or 0`;
+return worker and call('PUBLISH', key('w:', worker), ARGV[1]) or 0`;
 
-/** `now, id, result, status, keepMs, of` → how often somebody spoke to its session while it ran; turns. */
+/** `id, result, status, keepMs, of` → how often somebody spoke to its session while it ran; turns. */
 export const FINISH = `${COMMON}
-local id = ARGV[2]
+local id = ARGV[1]
 local item = key('i:', id)
 local spoken = tonumber(call('HGET', item, 'sp') or '0')
-if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[4], 1) end
-over(id, ARGV[3], ARGV[5])
+if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[3], 1) end
+over(id, ARGV[2], ARGV[4])
 -- The job that asked need not be remembered any longer than the one that went on with its run.
-if ARGV[6] ~= '' and tonumber(ARGV[5]) > 0 then call('PEXPIRE', key('i:', ARGV[6]), ARGV[5]) end
+if ARGV[5] ~= '' and tonumber(ARGV[4]) > 0 then call('PEXPIRE', key('i:', ARGV[5]), ARGV[4]) end
 return { spoken, admit() }`;
 
-/** `now, id`: it waits for another try, and leaves its place to others → 0; turns. */
+/** `id`: it waits for another try, and leaves its place to others → 0; turns. */
 export const RELEASE = `${COMMON}
-call('ZREM', key('in'), ARGV[2])
+call('ZREM', key('in'), ARGV[1])
 return { 0, admit() }`;
 
-/** `now, id, reason, result, keepMs` → 'unknown', 'over', 'removed' or 'told'; the job that goes on with its run; turns. */
+/** `id, reason, result, keepMs` → 'unknown', 'over', 'removed' or 'told'; the job that goes on with its run; turns. */
 export const CANCEL = `${COMMON}
-local id = ARGV[2]
+local id = ARGV[1]
 local item = key('i:', id)
 local known = call('HMGET', item, 'st', 'by', 't')
 if not known[1] then return { 'unknown', '', { {}, '' } } end
 if known[1] == 'f' then return { 'over', known[2] or '', { {}, '' } } end
-call('HSET', item, 'c', ARGV[3])
+call('HSET', item, 'c', ARGV[2])
 if known[1] == 'a' then
-  call('PUBLISH', key('ctl'), cjson.encode({ cancel = id, reason = ARGV[3] }))
+  call('PUBLISH', key('ctl'), cjson.encode({ cancel = id, reason = ARGV[2] }))
   return { 'told', '', { {}, '' } }
 end
 local waiting = key('t:', known[3])
@@ -188,24 +191,24 @@ if call('ZCARD', waiting) == 0 then
   call('ZREM', key('lim'), known[3])
 end
 call('HINCRBY', key('stats'), 'aborted', 1)
-over(id, ARGV[4], ARGV[5])
+over(id, ARGV[3], ARGV[4])
 return { 'removed', '', admit() }`;
 
-/** `now, session` → the job that works on it, whose end will look for what was said meanwhile; or ''. */
+/** `session` → the job that works on it, whose end will look for what was said meanwhile; or ''. */
 export const SPEAK = `${COMMON}
-local first = call('LINDEX', key('s:', ARGV[2]), 0)
+local first = call('LINDEX', key('s:', ARGV[1]), 0)
 if not first or call('HGET', key('i:', first), 'st') ~= 'a' then return '' end
 call('HINCRBY', key('i:', first), 'sp', 1)
 return first`;
 
-/** `now, worker, capacity, deadAfterMs`: it is there; capacity -1: it leaves → 0; turns. */
+/** `worker, capacity, deadAfterMs`: it is there; capacity -1: it leaves → 0; turns. */
 export const BEAT = `${COMMON}
 local function leave(worker)
   call('DECRBY', key('room'), call('HGET', key('cap'), worker) or 0)
   call('HDEL', key('cap'), worker)
   call('ZREM', key('beat'), worker)
 end
-local worker, capacity = ARGV[2], tonumber(ARGV[3])
+local worker, capacity = ARGV[1], tonumber(ARGV[2])
 local known = call('HGET', key('cap'), worker)
 if capacity < 0 then
   if known then leave(worker) end
@@ -216,25 +219,25 @@ else
     call('HSET', key('cap'), worker, capacity)
   end
 end
-for _, dead in ipairs(call('ZRANGEBYSCORE', key('beat'), '-inf', now - ARGV[4])) do leave(dead) end
+for _, dead in ipairs(call('ZRANGEBYSCORE', key('beat'), '-inf', now - ARGV[3])) do leave(dead) end
 return { 0, admit() }`;
 
-/** `now, before, count` → jobs that BullMQ should have by now and may not, with their data; those it has had for long. */
+/** `olderMs, count` → jobs that BullMQ should have by now and may not, with their data; those it has had for long. */
 export const SWEEP = `${COMMON}
-local lost, long = {}, {}
-for _, id in ipairs(call('ZRANGEBYSCORE', key('adm'), '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])) do
+local lost, long, before = {}, {}, now - ARGV[1]
+for _, id in ipairs(call('ZRANGEBYSCORE', key('adm'), '-inf', before, 'LIMIT', 0, ARGV[2])) do
   call('ZADD', key('adm'), now, id)
   lost[#lost + 1] = id
   lost[#lost + 1] = call('HGET', key('i:', id), 'd') or ''
 end
-for _, id in ipairs(call('ZRANGEBYSCORE', key('in'), '-inf', ARGV[2], 'LIMIT', 0, ARGV[3])) do
+for _, id in ipairs(call('ZRANGEBYSCORE', key('in'), '-inf', before, 'LIMIT', 0, ARGV[2])) do
   call('ZADD', key('in'), now, id)
   if not call('ZSCORE', key('adm'), id) then long[#long + 1] = id end
 end
 return { lost, long }`;
 
-/** `now` → waiting, in flight, tenants that wait, capacity, workers, since when the oldest waits, statistics. */
+/** → waiting, in flight, tenants that wait, capacity, workers, how long the oldest has waited, statistics. */
 export const LOOK = `${COMMON}
+local oldest = call('ZRANGE', key('wait'), 0, 0, 'WITHSCORES')[2]
 return { call('ZCARD', key('wait')), call('ZCARD', key('in')), call('ZCARD', key('ring')) + call('ZCARD', key('lim')),
-  call('GET', key('room')) or '0', call('ZCARD', key('beat')), call('ZRANGE', key('wait'), 0, 0, 'WITHSCORES')[2] or '',
-  call('HGETALL', key('stats')) }`;
+  call('GET', key('room')) or '0', call('ZCARD', key('beat')), oldest and now - oldest or 0, call('HGETALL', key('stats')) }`;

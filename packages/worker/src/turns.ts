@@ -1,6 +1,5 @@
 /** Decides whose turn it is: passes jobs of tenants to BullMQ, fairly and within their rates. */
 import { createHash } from 'node:crypto';
-import type { Clock } from 'allium';
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { JobData, Outcome } from './jobs.js';
@@ -35,18 +34,17 @@ export interface QueueMetrics {
   readonly ended: Readonly<Record<string, number>>;
 }
 
-type Turn = readonly [jobs: readonly string[], next: string];
+type Turn = readonly [jobs: readonly string[], nextIn: number | ''];
 
 export class Turns {
-  /** When a tenant whose rate is used up may continue. */
-  nextAt: number | undefined;
+  /** In how many milliseconds a tenant whose rate is used up may continue. */
+  nextIn: number | undefined;
   readonly base: string;
 
   constructor(
     private readonly redis: Redis,
     prefix: string,
     private readonly jobs: Queue<JobData, Outcome>,
-    private readonly clock: Clock,
     private readonly keepMs: number,
     private readonly onError: (error: unknown) => void,
     private readonly reach: Reach,
@@ -137,7 +135,7 @@ export class Turns {
 
   /** Gives BullMQ what it never got, and ends what it has lost: somebody died in between, or removed a job. */
   async sweep(olderMs: number): Promise<void> {
-    const [lost, long] = await this.run<[string[], string[]]>(SWEEP, this.clock.now() - olderMs, 100);
+    const [lost, long] = await this.run<[string[], string[]]>(SWEEP, olderMs, 100);
     await this.give([lost, '']);
     for (const id of long) {
       const state = await this.jobs.getJobState(id);
@@ -217,12 +215,11 @@ export class Turns {
   }
 
   async look(): Promise<Omit<QueueMetrics, 'delayed' | 'failed'>> {
-    const [waiting, running, tenantsWaiting, capacity, workers, oldest, stats] =
-      await this.run<[number, number, number, string, number, string, string[]]>(LOOK);
+    const [waiting, running, tenantsWaiting, capacity, workers, ageMs, stats] =
+      await this.run<[number, number, number, string, number, number, string[]]>(LOOK);
     const counts: Record<string, number> = {};
     for (let i = 0; i < stats.length; i += 2) counts[stats[i]!] = Number(stats[i + 1]);
     const { takeovers = 0, ...ended } = counts;
-    const ageMs = oldest === '' ? 0 : Math.max(0, this.clock.now() - Number(oldest));
     return {
       waiting,
       running,
@@ -236,8 +233,8 @@ export class Turns {
   }
 
   /** `sweep` repairs what fails here. */
-  private async give([jobs, next]: Turn): Promise<void> {
-    this.nextAt = next === '' ? undefined : Number(next);
+  private async give([jobs, nextIn]: Turn): Promise<void> {
+    this.nextIn = nextIn === '' ? undefined : nextIn;
     if (jobs.length === 0) return;
     const bulk = [];
     for (let i = 0; i < jobs.length; i += 2) {
@@ -263,14 +260,13 @@ export class Turns {
       hash = createHash('sha1').update(script).digest('hex');
       HASHES.set(script, hash);
     }
-    const args = [this.clock.now(), ...values];
     const known = hash;
     return this.reach(async () => {
       try {
-        return (await this.redis.evalsha(known, 1, this.base, ...args)) as T;
+        return (await this.redis.evalsha(known, 1, this.base, ...values)) as T;
       } catch (error) {
         if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-        return (await this.redis.eval(script, 1, this.base, ...args)) as T;
+        return (await this.redis.eval(script, 1, this.base, ...values)) as T;
       }
     });
   }

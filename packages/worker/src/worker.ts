@@ -1,6 +1,6 @@
 /** `createWorker`: runs agents, in any number of processes. */
 import { randomUUID } from 'node:crypto';
-import type { Agent } from 'allium';
+import { type Agent, AlliumError } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type Appended, Fence, fencedStore, type Opening, openAhead } from './fenced-store.js';
@@ -10,7 +10,7 @@ import { scheduleIntake } from './intake.js';
 import { failure, type JobData, type Outcome } from './jobs.js';
 import { metricsOf } from './metrics.js';
 import { type Backend, LATER, openBackend, RUNS, SHARED } from './options.js';
-import { isPassing } from './passing.js';
+import { isPassing, ofDeleted } from './passing.js';
 import { prometheusOf } from './prometheus.js';
 import { atMost } from './reach.js';
 import { runJob } from './run-job.js';
@@ -84,7 +84,7 @@ class FleetWorker implements AgentWorker {
       concurrency,
       lockDuration: lockMs,
       // Checked often, so that a takeover waits for the lock and for hardly anything else.
-      stalledInterval: Math.ceil(lockMs / 4),
+      stalledInterval: Math.ceil(lockMs / 8),
       // Counted by `maxTakeovers`.
       maxStalledCount: 1_000_000,
       autorun: false,
@@ -259,11 +259,13 @@ class FleetWorker implements AgentWorker {
     const { maxTakeovers, store } = this.settings;
     const agent = this.agents.get(data.agent);
     if (!agent)
-      throw new UnrecoverableError(
-        `There is no agent "${data.agent}" on this worker. It has: ${[...this.agents.keys()].join(', ')}.`,
+      throw new AlliumError(
+        'AGENT_UNKNOWN',
+        `There is no agent "${data.agent}" on this worker. It has: ${[...this.agents.keys()].join(', ')}. Redrive the job when every worker has it.`,
       );
     if (stalledCounter > maxTakeovers)
-      throw new UnrecoverableError(
+      throw new AlliumError(
+        'TOO_MANY_TAKEOVERS',
         `${stalledCounter} workers died or hung while running this job, so it is not tried again.`,
       );
     const appended: Appended = (sessionId, seq, entries) => {
@@ -313,10 +315,12 @@ class FleetWorker implements AgentWorker {
     job: Job<JobData, Outcome>,
     token: string,
     { fence }: Held,
-    error: unknown,
+    thrown: unknown,
   ): Promise<Outcome> {
     const { turns } = this.backend;
     const { data } = job;
+    const error =
+      fence.state === 'open' ? await ofDeleted(thrown, this.settings.store, data.sessionId) : thrown;
     const about = { runId: job.id!, sessionId: data.sessionId, error };
     if (fence.state !== 'open' && this.leaving) {
       await turns.release(job.id!);

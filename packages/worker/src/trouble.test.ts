@@ -1,0 +1,187 @@
+// What becomes of jobs when the parts around them are full, stand still, or don't fit together.
+
+import { Agent, defineMiddleware, tool } from 'allium';
+import { approval } from 'allium/middleware/approval';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { afterEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { useFleets } from '../test/fleet.js';
+
+const { fleet, redis: server } = useFleets();
+
+const agent = () => new Agent({ model: scriptedModel([text('Done.')], { repeat: true }) });
+
+/** A tool whose call waits until it is let go, and how often it was called. */
+function held() {
+  let letGo = (): void => {};
+  let begin = (): void => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const free = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const calls: string[] = [];
+  const book = tool({
+    name: 'book',
+    description: 'Books, and cannot be undone.',
+    input: z.object({}),
+    async execute(_args, { toolCall }) {
+      calls.push(toolCall.id);
+      begin();
+      await free;
+      return 'booked';
+    },
+  });
+  const model = scriptedModel([toolCalls({ name: 'book', args: {}, id: 'c' }), text('Booked.')]);
+  return { agent: new Agent({ model, tools: [book] }), begun, letGo, calls };
+}
+
+describe('a Redis that is full', () => {
+  it('is what callers are told, and what was there is worked on when there is room again', async () => {
+    const { queue, work, redis, store, errors } = fleet();
+    const { agent: booking, begun, letGo, calls } = held();
+    await work({ a: booking }, { lockMs: 400 });
+    const { runId, sessionId } = await queue.enqueue('a', 'Book.');
+    await begun;
+    await redis.config('SET', 'maxmemory', '1');
+    try {
+      await expect(queue.enqueue('a', 'More.')).rejects.toMatchObject({
+        code: 'QUEUE_FULL',
+        message: expect.stringContaining('maxmemory'),
+      });
+      await expect(queue.enqueue('a', 'More.', { delayMs: 5 })).rejects.toMatchObject({ code: 'QUEUE_FULL' });
+      // The run ends meanwhile: Redis can't be told, the journal can.
+      letGo();
+      await expect
+        .poll(async () => (await store.read(sessionId, 1)).at(-1), { timeout: 5000 })
+        .toMatchObject({ type: 'run_end', status: 'done' });
+    } finally {
+      await redis.config('SET', 'maxmemory', '0');
+    }
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Booked.' });
+    expect(calls).toEqual(['c']);
+    expect(errors.length).toBeGreaterThan(0);
+    expect((await queue.metrics()).waiting).toBe(0);
+  });
+});
+
+describe('a Redis that stands still in the middle', () => {
+  afterEach(() => server().continue());
+
+  it('of a run, of somebody who follows it, and of an answer: all go on, and nothing is done twice', async () => {
+    const { queue, work, another } = fleet();
+    const { agent: booking, begun, letGo, calls } = held();
+    const asks = new Agent({
+      model: scriptedModel([toolCalls({ name: 'look', args: {}, id: 'l' }), text('Seen.')]),
+      tools: [tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' })],
+      middleware: [approval({ policy: { look: 'ask' } })],
+    });
+    await work({ a: booking, asks }, { lockMs: 400 });
+    const asked = await queue.enqueue('asks', 'Look.');
+    const { pending } = await queue.finished(asked.runId);
+    const { runId, sessionId } = await queue.enqueue('a', 'Book.');
+    const types: string[] = [];
+    const followed = (async () => {
+      for await (const { event } of another().join(sessionId)) types.push(event.type);
+    })();
+    await begun;
+    const impatient = another({ timeoutMs: 200 });
+    await impatient.metrics();
+    server().pause();
+    await expect(impatient.answer(pending![0]!.id, { type: 'approve' })).rejects.toMatchObject({
+      code: 'QUEUE_UNREACHABLE',
+    });
+    letGo();
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    server().continue();
+    await queue.answer(pending![0]!.id, { type: 'approve' }).catch(() => undefined);
+    expect(await queue.finished(asked.runId)).toMatchObject({ status: 'done', text: 'Seen.' });
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done' });
+    await followed;
+    expect(calls).toEqual(['c']);
+    expect(types.filter((type) => type === 'agent_end')).toEqual(['agent_end']);
+  });
+});
+
+describe('a worker of another version', () => {
+  it('without the agent says which it has, with a code, and another worker can take the job back', async () => {
+    const { queue, work } = fleet();
+    const old = await work({ a: agent() });
+    const { runId } = await queue.enqueue('b', 'Hi.');
+    expect(await queue.finished(runId)).toMatchObject({
+      status: 'failed',
+      error: { code: 'AGENT_UNKNOWN', message: expect.stringContaining('It has: a') },
+    });
+    expect(await queue.failed()).toMatchObject([{ runId, agent: 'b' }]);
+    await old.close();
+    await work({ a: agent(), b: agent() });
+    expect(await queue.redrive(runId)).toBe(1);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.' });
+  });
+
+  it('without a middleware that a run began with does not go on with it; one that has it does', async () => {
+    const { queue, work } = fleet();
+    const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+    const model = () => scriptedModel([toolCalls({ name: 'look', args: {}, id: 'l' }), text('Seen.')]);
+    const guard = defineMiddleware({ name: 'guard', beforeModel: () => {} });
+    const ask = approval({ policy: { look: 'ask' } });
+    const whole = () => new Agent({ model: model(), tools: [look], middleware: [guard, ask] });
+    const first = await work({ a: whole() });
+    const { runId } = await queue.enqueue('a', 'Look.');
+    const { pending } = await queue.finished(runId);
+    await first.close();
+    const lacking = await work({ a: new Agent({ model: model(), tools: [look], middleware: [ask] }) });
+    await queue.answer(pending![0]!.id, { type: 'approve' });
+    const refused = await queue.finished(runId);
+    expect(refused).toMatchObject({ status: 'failed', error: { code: 'PLAN_MISMATCH' } });
+    await lacking.close();
+    const seen = scriptedModel([text('Seen.')]);
+    await work({ a: new Agent({ model: seen, tools: [look], middleware: [guard, ask] }) });
+    const [failed] = await queue.failed();
+    expect(await queue.redrive(failed!.runId)).toBe(1);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Seen.' });
+  });
+});
+
+describe('a session that was deleted', () => {
+  it('before its job began is begun anew', async () => {
+    const { queue, work, store } = fleet();
+    const { runId, sessionId } = await queue.enqueue('a', 'Hi.');
+    await store.delete(sessionId);
+    await work({ a: agent() });
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done' });
+  });
+
+  it('while it waited for an answer has no question any more', async () => {
+    const { queue, work, store } = fleet();
+    const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+    const model = scriptedModel([toolCalls({ name: 'look', args: {} }), text('Seen.')]);
+    await work({
+      a: new Agent({ model, tools: [look], middleware: [approval({ policy: { look: 'ask' } })] }),
+    });
+    const { runId, sessionId } = await queue.enqueue('a', 'Look.');
+    const { pending } = await queue.finished(runId);
+    await store.delete(sessionId);
+    await expect(queue.answer(pending![0]!.id, { type: 'approve' })).rejects.toMatchObject({
+      code: 'REQUEST_UNKNOWN',
+    });
+    expect(await store.head(sessionId)).toBe(0);
+  });
+
+  it('while its run was under way is not made again by a retry: the job fails, once, and says so', async () => {
+    const { queue, work, store } = fleet();
+    const { agent: booking, begun, letGo, calls } = held();
+    await work({ a: booking });
+    const { runId, sessionId } = await queue.enqueue('a', 'Book.');
+    await begun;
+    await store.delete(sessionId);
+    letGo();
+    expect(await queue.finished(runId)).toMatchObject({
+      status: 'failed',
+      error: { code: 'SESSION_UNKNOWN', message: expect.stringContaining('was deleted') },
+    });
+    expect(calls).toEqual(['c']);
+    expect(await store.head(sessionId)).toBe(0);
+  });
+});
