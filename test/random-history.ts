@@ -31,7 +31,8 @@ export function randomHistory(
     for (const { kind, calls, answered, pinned, length } of steps) {
       const metadata = pinned && { metadata: { pinned: true } };
       const id = `m${messages.length}`;
-      const text = { type: 'text' as const, text: `${id} `.repeat(length / 4) };
+      // Never empty: an empty answer isn't sent.
+      const text = { type: 'text' as const, text: `${id} `.repeat(Math.ceil(length / 4)) };
       if (kind === 'user') messages.push({ id, role: 'user', content: [text], ...metadata });
       else if (kind === 'answer')
         messages.push({ id, role: 'assistant', content: [text], stopReason: 'stop', ...metadata });

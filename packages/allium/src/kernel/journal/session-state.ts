@@ -37,7 +37,7 @@ export class SessionState implements CellHolder {
   inboxCursor = 0;
   /** Numbers of inbox items before the cursor that still wait. */
   waits: readonly number[] = NOTHING;
-  /** A guard rewrote some thinking, so it must not be sent back. */
+  /** Some answer is empty or holds what can't be sent back, such as thinking that a guard rewrote. */
   withheld = false;
   /** What people approved for the rest of the session. */
   allowed: Allowed | undefined = undefined;
@@ -259,8 +259,9 @@ export function sum(a: number | undefined, b: number | undefined): number | unde
   return a === undefined || b === undefined ? undefined : a + b;
 }
 
-/** Thinking without its signature, which the provider wouldn't accept. */
+/** What a provider wouldn't accept: thinking without its signature, and empty text, unless its metadata says something. */
 export function isWithheld(part: AssistantContent): boolean {
+  if (part.type === 'text') return part.text === '' && part.metadata === undefined;
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
 }
 
@@ -273,8 +274,8 @@ function hasCall(content: readonly AssistantContent[], id: string, end: number):
   return false;
 }
 
-/** By index, because `some` is slow on frozen lists. */
-function holdsWithheld(content: readonly AssistantContent[]): boolean {
+/** Is there something that isn't sent back, or nothing at all? By index, because `some` is slow on frozen lists. */
+export function holdsWithheld(content: readonly AssistantContent[]): boolean {
   for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
-  return false;
+  return content.length === 0;
 }

@@ -4,11 +4,22 @@ import {
   defineMiddleware,
   type Model,
   type ModelPart,
+  memoryStore,
   textOf,
   tool,
   type UserContent,
 } from 'allium';
-import { chunks, collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import {
+  type Answer,
+  chunks,
+  collect,
+  failWith,
+  fakeClock,
+  hang,
+  scriptedModel,
+  text,
+  toolCalls,
+} from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -627,6 +638,44 @@ describe('what is sent', () => {
     await session.run('one');
     await session.run('two');
     expect(model.requests[1]!.messages.map(({ role }) => role)).toEqual(['user', 'user']);
+  });
+
+  const nothing: [string, Answer][] = [
+    ['no parts', chunks()],
+    ['empty text', text('')],
+    [
+      'empty texts',
+      [
+        { type: 'text', text: '' },
+        { type: 'text', text: '' },
+      ],
+    ],
+  ];
+  it.each(nothing)('an empty answer is left out, since providers refuse it: %s', async (_, empty) => {
+    const store = memoryStore();
+    const later = scriptedModel(['end', 'end']);
+    await new Agent({ model: scriptedModel([empty]), store }).session('s').run('one');
+    const session = new Agent({ model: later, store }).session('s');
+    await session.run('two');
+    for await (const _event of session.stream('three'));
+    expect(later.requests.map(({ messages }) => messages.map(textOf))).toEqual([
+      ['one', 'two'],
+      ['one', 'two', 'end', 'three'],
+    ]);
+    expect((await session.messages()).map(({ role }) => role).slice(0, 3)).toEqual([
+      'user',
+      'assistant',
+      'user',
+    ]);
+  });
+
+  it('empty text beside something else is left out, unless its metadata says something', async () => {
+    const sealed = { type: 'text' as const, text: '', metadata: { seal: 's' } };
+    const call = { type: 'tool-call' as const, id: 'c', name: 'a', arguments: '{}' };
+    const model = scriptedModel([[{ type: 'text', text: '' }, sealed, call], 'end']);
+    const a = tool({ name: 'a', description: 'A.', input: z.object({}), execute: () => 'ok' });
+    await new Agent({ model, tools: [a] }).run('go');
+    expect(model.requests[1]!.messages[1]!.content).toEqual([sealed, call]);
   });
 
   it('tools are shown as they are in this call', async () => {

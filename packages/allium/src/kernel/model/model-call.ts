@@ -7,7 +7,7 @@ import { admitByMeters, noteUsage } from '../context/usage-meters.js';
 import type { LiveStream } from '../events/live-message.js';
 import { withheldRequest } from '../guards/guard-model-calls.js';
 import { withoutOrphans } from '../inbox/orphans.js';
-import { isWithheld } from '../journal/session-state.js';
+import { holdsWithheld, isWithheld } from '../journal/session-state.js';
 import { attribute } from '../lib/errors.js';
 import { untilAborted } from '../lib/scope.js';
 import {
@@ -311,9 +311,9 @@ function sentIn({ _run: run, _call: { length } }: Calling): readonly Message[] {
 
 const sendable = new WeakMap<Message, readonly Message[]>();
 
-/** The message without thinking that must not be sent back; no message if it has nothing else. */
+/** The message without what can't be sent back; no message if there is nothing else in it. */
 function withoutWithheld(message: Message): readonly Message[] | Message {
-  if (message.role !== 'assistant' || !message.content.some(isWithheld)) return message;
+  if (message.role !== 'assistant' || !holdsWithheld(message.content)) return message;
   let made = sendable.get(message);
   if (!made) {
     const content = message.content.filter((part) => !isWithheld(part));
