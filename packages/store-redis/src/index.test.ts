@@ -285,3 +285,35 @@ describe('a server that stands still', () => {
     expect(results).toBe(2);
   });
 });
+
+it('says that the server has used up its memory, and goes on with the run when there is room', async () => {
+  const store = open();
+  const admin = new Redis(server.url);
+  const calls: string[] = [];
+  const book = tool({
+    name: 'book',
+    description: 'Books, and fills the server.',
+    input: z.any(),
+    async execute(_args, { toolCall }) {
+      calls.push(toolCall.id);
+      await admin.config('SET', 'maxmemory', '1');
+      return 'booked';
+    },
+  });
+  const model = scriptedModel(
+    [({ messages }) => (messages.at(-1)?.role === 'tool' ? 'Booked.' : toolCalls({ name: 'book', id: 'c' }))],
+    { repeat: true },
+  );
+  const session = new Agent({ model, tools: [book], store }).session(newId());
+  try {
+    await expect(session.run('Book.')).rejects.toMatchObject({
+      code: 'STORE_FAILED',
+      message: expect.stringContaining('maxmemory'),
+    });
+  } finally {
+    await admin.config('SET', 'maxmemory', '0');
+  }
+  expect(await session.resume()).toMatchObject({ status: 'done', text: 'Booked.' });
+  expect(calls).toEqual(['c']);
+  await Promise.all([admin.quit(), store.close?.()]);
+});
