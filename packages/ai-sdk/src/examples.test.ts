@@ -1,9 +1,6 @@
 // The examples come to their end on this machine, without a key.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-// They import packages by name, as anybody would; here these are the sources.
-vi.mock('@allium/ai-sdk', () => import('./index.js'));
-
 const KEYS = [
   'OPENAI_API_KEY',
   'ANTHROPIC_API_KEY',

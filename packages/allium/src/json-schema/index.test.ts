@@ -3,7 +3,8 @@ import { runInNewContext } from 'node:vm';
 import { Agent, textOf, tool } from 'allium';
 import { jsonSchema } from 'allium/json-schema';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { importWithout } from '../../../../test/import-without.js';
 import { watched } from '../../../../test/run-checks.js';
 
 /** Weak references hold their objects until the end of the turn in which they were made. */
@@ -160,18 +161,13 @@ describe('jsonSchema', () => {
 });
 
 describe('without ajv', () => {
-  afterEach(() => {
-    vi.doUnmock('ajv/dist/2020.js');
-    vi.resetModules();
-  });
-
   it('fails the run with MISSING_DEPENDENCY, which names the command, and leaves a valid history', async () => {
-    vi.resetModules();
-    vi.doMock('ajv/dist/2020.js', () => {
-      throw new Error("Cannot find package 'ajv'");
-    });
-    const fresh = await import('./index.js');
-    const { Agent: FreshAgent, tool: freshTool } = await import('allium');
+    const here = (file: string) => new URL(file, import.meta.url);
+    const fresh = await importWithout<typeof import('./index.js')>('ajv', here('index.ts'));
+    const { Agent: FreshAgent, tool: freshTool } = await importWithout<typeof import('allium')>(
+      'ajv',
+      here('../index.ts'),
+    );
     const one = freshTool({ name: 'one', description: '', input: fresh.jsonSchema({}), execute: () => 'x' });
     const agent = new FreshAgent({
       model: scriptedModel([toolCalls({ name: 'one' }, { name: 'one', id: 'b' })]),

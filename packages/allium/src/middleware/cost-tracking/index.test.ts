@@ -13,8 +13,9 @@ import {
   text,
   toolCalls,
 } from 'allium/testing';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { importWithout } from '../../../../../test/import-without.js';
 
 const PRICE = { input: 3, output: 15 };
 const prices = { 'test/scripted': PRICE };
@@ -38,11 +39,6 @@ testMiddleware(() => costTracking({ prices: () => PRICE }), {
   changes: ['state', 'custom-events'],
   describe,
   it,
-});
-
-afterEach(() => {
-  vi.doUnmock('@pydantic/genai-prices');
-  vi.resetModules();
 });
 
 describe('cost-tracking', () => {
@@ -290,11 +286,10 @@ describe('cost-tracking', () => {
     });
 
     it('that is missing makes the cost unknown, and says once what to install', async () => {
-      vi.resetModules();
-      vi.doMock('@pydantic/genai-prices', () => {
-        throw new Error('Cannot find package');
-      });
-      const fresh = await import('./index.js');
+      const fresh = await importWithout<typeof import('./index.js')>(
+        '@pydantic/genai-prices',
+        new URL('index.ts', import.meta.url),
+      );
       const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'ok' });
       const model = scriptedModel([toolCalls({ name: 'look' }), 'hi', 'hi']);
       const tracked = new Agent({ model, tools: [look], middleware: [fresh.costTracking()] });

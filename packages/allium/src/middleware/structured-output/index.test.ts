@@ -21,8 +21,9 @@ import {
   toolCalls,
 } from 'allium/testing';
 import * as v from 'valibot';
-import { describe, expect, expectTypeOf, it, vi } from 'vitest';
+import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
+import { importWithout } from '../../../../../test/import-without.js';
 
 const point = z.object({ x: z.number(), y: z.number() });
 const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
@@ -208,23 +209,17 @@ describe('structured-output', () => {
     });
 
     it('says before a model is paid what to install for a raw JSON Schema', async () => {
-      vi.resetModules();
-      vi.doMock('ajv/dist/2020.js', () => {
-        throw new Error("Cannot find package 'ajv'");
+      const { structuredOutput: fresh } = await importWithout<typeof import('./index.js')>(
+        'ajv',
+        new URL('index.ts', import.meta.url),
+      );
+      const model = scriptedModel(['{"x":1}']);
+      const agent = new Agent({ model, middleware: [fresh({ schema: raw })] });
+      await expect(agent.run('go')).rejects.toMatchObject({
+        cause: { code: 'MISSING_DEPENDENCY' },
+        message: expect.stringContaining('npm install ajv'),
       });
-      try {
-        const { structuredOutput: fresh } = await import('./index.js');
-        const model = scriptedModel(['{"x":1}']);
-        const agent = new Agent({ model, middleware: [fresh({ schema: raw })] });
-        await expect(agent.run('go')).rejects.toMatchObject({
-          cause: { code: 'MISSING_DEPENDENCY' },
-          message: expect.stringContaining('npm install ajv'),
-        });
-        expect(model.requests).toHaveLength(0);
-      } finally {
-        vi.doUnmock('ajv/dist/2020.js');
-        vi.resetModules();
-      }
+      expect(model.requests).toHaveLength(0);
     });
 
     it('puts it into the system prompt on demand', async () => {

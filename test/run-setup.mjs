@@ -1,8 +1,13 @@
-/** One folder for everything that the files of a run share; see scripts/once.mjs. */
-import type { TestProject } from 'vitest/node';
+// One folder for everything that the files of a run share; see scripts/once.mjs.
+
 import { openRun } from '../scripts/once.mjs';
 
-export default function setup(project: TestProject): () => void {
+/**
+ * @import { TestProject } from 'vitest/node'
+ */
+
+/** @returns {() => void} */
+export default function setup(/** @type {TestProject} */ project) {
   const run = openRun();
   // When a person watches, the sources change between two runs.
   project.onTestsRerun(() => {
