@@ -38,6 +38,9 @@ async function pairs(transport, reach, { calls }) {
   };
 }
 
+/** What a call leaves to be done, such as closing its stream, belongs to it and not to the next one. */
+const isOver = () => new Promise(setImmediate);
+
 /** A model that calls `echo` in every turn. Before it, it waits for a call of the client alone. */
 function alternating(bare, taken) {
   const usage = { inputTokens: 10, outputTokens: 5 };
@@ -47,6 +50,7 @@ function alternating(bare, taken) {
     provider: 'bench',
     id: 'alternating',
     async *stream({ messages }) {
+      await isOver();
       if (begun !== undefined) taken.push([alone, (performance.now() - begun) * 1000]);
       const i = (messages.length - 1) / 2;
       if (i === TURNS) {
@@ -56,6 +60,7 @@ function alternating(bare, taken) {
       }
       const before = performance.now();
       await bare(i);
+      await isOver();
       begun = performance.now();
       alone = (begun - before) * 1000;
       yield { type: 'tool-call', id: `c${i}`, name: 'x_echo', arguments: `{"message":"m${i}"}` };
