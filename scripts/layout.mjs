@@ -55,7 +55,7 @@ export const arrows = [
     may: inside('kernel/', 'kit/', 'agent/', 'trace/index.ts', 'stores/memory/index.ts'),
     builtins: false,
     packages: false,
-    says: 'agent/ is what users hold: it imports kernel/ and kit/, and gives the kernel what it does not bring along',
+    says: 'agent/ is what users hold: it imports kernel/ and kit/, and brings along a store and traces',
   },
   {
     from: /^middleware\/index\.ts$/,
@@ -151,7 +151,7 @@ export const arrows = [
 ];
 
 /** Whose code may read fields that begin with an underscore: they are not in the types that users see. */
-const INSIDERS = /^(?:kernel|kit)\/|^index\.ts$/;
+const INSIDERS = /^(?:kernel|kit|agent)\/|^index\.ts$/;
 
 /** `ctx._run`, and `{ _run }` or `{ _run: run }` taken apart. */
 const SECRET = /\._[a-z]\w*|[{,]\s*_[a-z]\w*\s*(?=[:,}=])/gi;
@@ -198,7 +198,7 @@ export function layoutViolations(sources) {
 function secretsOf(/** @type {string} */ path, /** @type {string} */ code) {
   return [...code.matchAll(SECRET)].map(({ 0: read, index }) => {
     const line = code.slice(0, index).split('\n').length;
-    return `${path}:${line} reads ${read.replace(/^[{,]\s*/, '').trim()}: only the kernel and kit/ may, for users cannot.`;
+    return `${path}:${line} reads ${read.replace(/^[{,]\s*/, '').trim()}: only kernel/, kit/ and agent/ may, for users cannot.`;
   });
 }
 

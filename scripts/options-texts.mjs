@@ -8,7 +8,7 @@ what was given and what is expected. Options of middleware are in their READMEs.
 
 ## \`new Agent(options)\`
 
-@options kernel/agent/agent-options.ts AgentOptions
+@options agent/agent-options.ts AgentOptions
 
 The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
 \`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`,
@@ -27,7 +27,7 @@ Reaching one ends the run as \`stopped\`, with \`stop.by\` \`'kernel'\`. More in
 
 ## \`agent.session(id, options)\`
 
-@options kernel/agent/agent-options.ts SessionOptions
+@options agent/agent-options.ts SessionOptions
 
 ## \`run(input, options)\`, \`stream(input, options)\`
 

@@ -10,7 +10,7 @@ import { alliumFolder } from './repository.mjs';
 
 /** Name of a folder in `kernel/` → what lives there. The order is that of the arrows. */
 export const rooms = {
-  agent: 'what users hold: agents, sessions, agents inside tool calls',
+  session: 'a conversation and the ways into it',
   run: 'one run from start to end, and the loop',
   tools: 'a batch of calls: whether they may run, in which order, and how the batch ends',
   calls: 'one call of a tool: its arguments, its execution, its result',

@@ -1,4 +1,4 @@
-// The walk of one message through the kernel: which files it passes, and how often the file changes on the way.
+// The walk of one message through the agent and the kernel: which files it passes, and how often the file changes on the way.
 //   node scripts/walk.mjs          prints each file when it is first entered, and by which function
 //   node scripts/walk.mjs --all    prints every function that is entered, in order
 //   node scripts/walk.mjs --write  writes the walk into ARCHITECTURE.md; a test notices when it is stale there
@@ -15,7 +15,7 @@ import { parseSync, Visitor } from 'oxc-parser';
 import { build } from './build.mjs';
 import { alliumFolder, root } from './repository.mjs';
 
-/** @typedef {{ readonly file: string, readonly name: string }} Step A function of the kernel is entered. */
+/** @typedef {{ readonly file: string, readonly name: string }} Step A function is entered. */
 
 /** @returns {Promise<Step[]>} */
 export async function walk() {
@@ -24,9 +24,10 @@ export async function walk() {
   try {
     cpSync(join(alliumFolder, 'build'), folder, { recursive: true });
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
-    const kernel = join(folder, 'kernel');
-    for (const path of /** @type {string[]} */ (readdirSync(kernel, { recursive: true })))
-      if (path.endsWith('.js')) instrument(join(kernel, path), path.replaceAll('\\', '/').slice(0, -3));
+    for (const [from, prefix] of Object.entries({ kernel: '', agent: 'agent/' }))
+      for (const path of /** @type {string[]} */ (readdirSync(join(folder, from), { recursive: true })))
+        if (path.endsWith('.js'))
+          instrument(join(folder, from, path), prefix + path.replaceAll('\\', '/').slice(0, -3));
     return await oneMessage(await import(pathToFileURL(join(folder, 'index.js')).href));
   } finally {
     rmSync(folder, { recursive: true });

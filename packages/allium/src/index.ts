@@ -1,11 +1,9 @@
 /** Allium: a runtime for LLM agents in which every cross-cutting concern is middleware. */
 export { Agent } from './agent/agent.js';
+export type { AgentOptions, SessionOptions } from './agent/agent-options.js';
 export type { AsToolOptions } from './agent/agent-tool.js';
 export type { Explanation } from './agent/explain.js';
 export { TRAITS } from './agent/traits.js';
-export type { AgentOptions, ForkOptions, SessionOptions } from './kernel/agent/agent-options.js';
-export type { HistoryPoint } from './kernel/agent/rewind.js';
-export type { Session } from './kernel/agent/session.js';
 export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
@@ -153,6 +151,8 @@ export {
   type ValueChange,
 } from './kernel/protocol/trace.js';
 export { runResult } from './kernel/run/run-result.js';
+export type { ForkOptions, HistoryPoint } from './kernel/session/rewind.js';
+export type { Session } from './kernel/session/session.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { sleep } from './kit/sleep.js';

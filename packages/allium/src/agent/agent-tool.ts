@@ -1,6 +1,5 @@
 /** An agent as a tool of another agent. */
 
-import { type ChildRun, runChild } from '../kernel/agent/child-run.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { checkFields, checkValue, type Fields, type Kind } from '../kernel/lib/shapes.js';
 import type { MessageInput } from '../kernel/messages/messages.js';
@@ -8,6 +7,7 @@ import type { StandardSchema } from '../kernel/messages/standard-schema.js';
 import type { RunningAgent } from '../kernel/protocol/contexts.js';
 import { type Tool, type ToolOptions, tool } from '../kernel/protocol/tool.js';
 import { childResult, forwardChildEvent } from '../kit/child-result.js';
+import { type ChildRun, runChild } from '../kit/child-run.js';
 import { childToolTags } from '../kit/child-tags.js';
 import { objectInput } from '../kit/object-input.js';
 

@@ -1,12 +1,12 @@
 /** What the caller gets of a child run: its outcome as a tool result, and its events. */
 
-import type { ChildOutcome } from '../kernel/agent/child-run.js';
 import { internal } from '../kernel/context/context.js';
 import { deepFreeze } from '../kernel/messages/messages.js';
 import { type ToolResult, toolResult } from '../kernel/messages/tool-result.js';
 import type { ToolContext } from '../kernel/protocol/contexts.js';
 import type { AgentEvent } from '../kernel/protocol/events.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
+import type { ChildOutcome } from './child-run.js';
 
 /** The result of a tool call that ran a child: its answer or what went wrong, with its session and text in `details`. */
 export function childResult(outcome: ChildOutcome, events?: readonly unknown[]): ToolResult {

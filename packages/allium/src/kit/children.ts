@@ -1,5 +1,5 @@
 /** Sub-agents: running an agent inside a tool call. */
 
-export { type ChildOutcome, type ChildRun, runChild } from '../kernel/agent/child-run.js';
 export { childFailure, childResult, forwardChildEvent } from './child-result.js';
+export { type ChildOutcome, type ChildRun, runChild } from './child-run.js';
 export { childToolTags } from './child-tags.js';

@@ -4,35 +4,35 @@
  * continues or its result is found, and nothing is done twice.
  */
 
-import { childId, endRun, placeOf } from '../calls/end-children.js';
-import type { Call } from '../calls/tool-call.js';
-import type { ToolContext } from '../context/context.js';
-import { internal } from '../context/context.js';
-import { isAllowed } from '../journal/allowances.js';
-import type { OpenRun } from '../journal/journaled-run.js';
-import { readHistory } from '../journal/read-session.js';
-import type { SessionState } from '../journal/session-state.js';
-import { codeOf, isStoreTrouble } from '../lib/errors.js';
-import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../messages/messages.js';
-import type { ToolContext as PublicToolContext, RunningAgent } from '../protocol/contexts.js';
-import type { AgentEvent } from '../protocol/events.js';
-import type { RunResult, StateReader } from '../protocol/result.js';
-import { RunError } from '../protocol/result.js';
-import type { RunOptions } from '../protocol/run-options.js';
-import { controlKind, Suspension } from '../protocol/signals.js';
-import type { RunStatus, Stop } from '../protocol/stop.js';
+import { childId, endRun, placeOf } from '../kernel/calls/end-children.js';
+import type { Call } from '../kernel/calls/tool-call.js';
+import type { ToolContext } from '../kernel/context/context.js';
+import { internal } from '../kernel/context/context.js';
+import { isAllowed } from '../kernel/journal/allowances.js';
+import type { OpenRun } from '../kernel/journal/journaled-run.js';
+import { readHistory } from '../kernel/journal/read-session.js';
+import type { SessionState } from '../kernel/journal/session-state.js';
+import { codeOf, isStoreTrouble } from '../kernel/lib/errors.js';
+import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../kernel/messages/messages.js';
+import type { ToolContext as PublicToolContext, RunningAgent } from '../kernel/protocol/contexts.js';
+import type { AgentEvent } from '../kernel/protocol/events.js';
+import type { RunResult, StateReader } from '../kernel/protocol/result.js';
+import { RunError } from '../kernel/protocol/result.js';
+import type { RunOptions } from '../kernel/protocol/run-options.js';
+import { controlKind, Suspension } from '../kernel/protocol/signals.js';
+import type { RunStatus, Stop } from '../kernel/protocol/stop.js';
 import type {
   Awaitable,
   Decision,
   PendingRequest,
   RequestContext,
   RequestHandler,
-} from '../protocol/store.js';
-import type { RunTrace } from '../protocol/trace.js';
-import { keptState } from '../run/result-state.js';
-import type { Run } from '../run/run.js';
-import type { ToolBatch } from '../tools/tool-batch.js';
-import { Session } from './session.js';
+} from '../kernel/protocol/store.js';
+import type { RunTrace } from '../kernel/protocol/trace.js';
+import { keptState } from '../kernel/run/result-state.js';
+import type { Run } from '../kernel/run/run.js';
+import { Session } from '../kernel/session/session.js';
+import type { ToolBatch } from '../kernel/tools/tool-batch.js';
 
 /** Which agent to run inside a tool call, and with what. */
 export interface ChildRun {

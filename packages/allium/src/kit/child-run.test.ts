@@ -20,14 +20,7 @@ import {
 } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import {
-  answersTo,
-  byTurn,
-  call,
-  childEvents,
-  office,
-  toolTexts,
-} from '../../../../../test/child-run-setup.js';
+import { answersTo, byTurn, call, childEvents, office, toolTexts } from '../../../../test/child-run-setup.js';
 import {
   breakingStore,
   deferred,
@@ -36,7 +29,7 @@ import {
   storeWith,
   watch,
   watched,
-} from '../../../../../test/run-checks.js';
+} from '../../../../test/run-checks.js';
 
 async function copyOf(store: Store): Promise<Store> {
   const copy = memoryStore();

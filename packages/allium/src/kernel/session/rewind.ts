@@ -7,6 +7,8 @@ import { upgradeEntries } from '../journal/entry-upgrade.js';
 import { applyEntry } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
+import { checkValue } from '../lib/shapes.js';
 import { type Message, toolCallsOf } from '../messages/messages.js';
 import type { StoredCell } from '../protocol/state.js';
 import type { Stop } from '../protocol/stop.js';
@@ -16,6 +18,15 @@ import { allowedIn } from './session-allowances.js';
 
 /** A message id: the history ends with that message, or `before` it. */
 export type HistoryPoint = string | { readonly before: string };
+
+export interface ForkOptions {
+  /** Id of the new session, which must not exist yet. @default random */
+  readonly id?: string;
+}
+
+export function checkSessionId(id: unknown): void {
+  checkValue('session id', kinds.nonEmptyText, id);
+}
 
 /** Where a session is stored, and for which tenant it is opened. */
 export interface Place {

@@ -14,7 +14,7 @@ import { approval } from 'allium/middleware/approval';
 import { type Answer, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { expectValidHistory, settle, storeWith } from '../../../../../test/run-checks.js';
+import { expectValidHistory, settle, storeWith } from '../../../../test/run-checks.js';
 
 /** A model that answers by how many answers there are already, whichever process asks. */
 const byTurn = (...answers: Answer[]) =>

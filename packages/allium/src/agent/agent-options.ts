@@ -1,25 +1,25 @@
 /** The options of an agent and its sessions, and how they are checked. */
 
-import type { ObserverProblem } from '../events/observer-feed.js';
-import type { Clock } from '../lib/clock.js';
-import * as kinds from '../lib/kinds.js';
-import { checkValue, type Fields, type Kind } from '../lib/shapes.js';
-import type { Model, ModelSettings } from '../messages/model.js';
-import { MODEL, MODEL_SETTINGS } from '../messages/model.js';
-import type { PriceOf } from '../messages/prices.js';
-import { SYSTEM_PROMPT, type SystemBlock } from '../messages/system-blocks.js';
-import type { ExplicitHooks } from '../plan/compose.js';
-import { OBSERVER, QUEUE_MODES, TRACE } from '../plan/run-options.js';
-import type { Observer } from '../protocol/events.js';
-import type { Limits, SessionLimits } from '../protocol/limits.js';
-import { LIMITS, SESSION_LIMITS } from '../protocol/limits.js';
-import type { MiddlewareList } from '../protocol/middleware.js';
-import { RULE_HOOKS, type RuleHook } from '../protocol/plan.js';
-import type { QueueModes } from '../protocol/run-options.js';
-import type { StateCell } from '../protocol/state.js';
-import type { RequestHandler, Store } from '../protocol/store.js';
-import type { Tool } from '../protocol/tool.js';
-import type { TraceMode } from '../protocol/trace.js';
+import type { ObserverProblem } from '../kernel/events/observer-feed.js';
+import type { Clock } from '../kernel/lib/clock.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import type { Fields, Kind } from '../kernel/lib/shapes.js';
+import type { Model, ModelSettings } from '../kernel/messages/model.js';
+import { MODEL, MODEL_SETTINGS } from '../kernel/messages/model.js';
+import type { PriceOf } from '../kernel/messages/prices.js';
+import { SYSTEM_PROMPT, type SystemBlock } from '../kernel/messages/system-blocks.js';
+import type { ExplicitHooks } from '../kernel/plan/compose.js';
+import { OBSERVER, QUEUE_MODES, TRACE } from '../kernel/plan/run-options.js';
+import type { Observer } from '../kernel/protocol/events.js';
+import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
+import { LIMITS, SESSION_LIMITS } from '../kernel/protocol/limits.js';
+import type { MiddlewareList } from '../kernel/protocol/middleware.js';
+import { RULE_HOOKS, type RuleHook } from '../kernel/protocol/plan.js';
+import type { QueueModes } from '../kernel/protocol/run-options.js';
+import type { StateCell } from '../kernel/protocol/state.js';
+import type { RequestHandler, Store } from '../kernel/protocol/store.js';
+import type { Tool } from '../kernel/protocol/tool.js';
+import type { TraceMode } from '../kernel/protocol/trace.js';
 
 export interface AgentOptions extends ExplicitHooks {
   /** The model that every turn calls, unless a layer sets another one. */
@@ -125,12 +125,3 @@ export const SESSION_OPTIONS: Fields = {
   tenant: kinds.text,
   store: STORE,
 } satisfies Record<keyof SessionOptions, Kind>;
-
-export interface ForkOptions {
-  /** Id of the new session, which must not exist yet. @default random */
-  readonly id?: string;
-}
-
-export function checkSessionId(id: unknown): void {
-  checkValue('session id', kinds.nonEmptyText, id);
-}

@@ -5,14 +5,7 @@ import { approval, ask } from 'allium/middleware/approval';
 import { fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import {
-  answersTo,
-  byTurn,
-  call,
-  childEvents,
-  office,
-  toolTexts,
-} from '../../../../../test/child-run-setup.js';
+import { answersTo, byTurn, call, childEvents, office, toolTexts } from '../../../../test/child-run-setup.js';
 import {
   breakingStore,
   deferred,
@@ -20,7 +13,7 @@ import {
   settle,
   watch,
   watched,
-} from '../../../../../test/run-checks.js';
+} from '../../../../test/run-checks.js';
 
 describe('a child that asks', () => {
   it('suspends the parent; the answer reaches it, and both go on as the same runs', async () => {

@@ -26,10 +26,10 @@ import type { RunTrace } from '../protocol/trace.js';
 import { execute } from '../run/execute-run.js';
 import { storedState } from '../run/result-state.js';
 import { runBehind } from '../run/run.js';
-import { checkSessionId, type ForkOptions } from './agent-options.js';
 import { cancel, endWaiting } from './cancel-run.js';
 import { giveAnswer } from './post-answer.js';
-import { fork, type HistoryPoint, type Place, rewind } from './rewind.js';
+import { checkSessionId, type ForkOptions, fork, type HistoryPoint, type Place, rewind } from './rewind.js';
+import type { SessionAgent } from './session-agent.js';
 import { allowedIn, revoke } from './session-allowances.js';
 
 export class Session {
@@ -39,13 +39,17 @@ export class Session {
 
   /** @internal */
   constructor(
-    readonly agent: RunningAgent,
+    private readonly host: SessionAgent,
     readonly id: string,
     private readonly forget: boolean,
-    private readonly store: Store = agent.store,
+    private readonly store: Store = host.store,
     private readonly tenant?: string,
   ) {
     this.known = new SessionState(id);
+  }
+
+  get agent(): RunningAgent {
+    return this.host as unknown as RunningAgent;
   }
 
   run(input: MessageInput | readonly MessageInput[], options: RunOptions = NO_OPTIONS): Promise<RunResult> {
@@ -82,7 +86,7 @@ export class Session {
    * stays as it is; later requests are shorter.
    */
   async compact(options: RunOptions = NO_OPTIONS): Promise<RunResult> {
-    if (isOptions(options) && this.agent.planFor(options.middleware).rules.compact.length === 0)
+    if (isOptions(options) && this.host.planFor(options.middleware).rules.compact.length === 0)
       throw new AlliumError(
         'NO_COMPACTION',
         'No middleware of the agent can compact a history. Add one with a `compact` hook, such as compaction().',
@@ -99,7 +103,7 @@ export class Session {
     try {
       await reached(() => rewind(this.place, point));
     } finally {
-      this.agent._busy.delete(this.id);
+      this.host._busy.delete(this.id);
     }
   }
 
@@ -109,11 +113,11 @@ export class Session {
    */
   async fork(point?: HistoryPoint, options: ForkOptions = {}): Promise<Session> {
     checkKeys('fork()', options, ['id']);
-    const { agent, store, tenant } = this;
-    const { id = `s_${agent.newId()}` } = options;
+    const { host, store, tenant } = this;
+    const { id = `s_${host.newId()}` } = options;
     checkSessionId(id);
     await reached(() => fork(this.place, point, id));
-    return new Session(agent, id, false, store, tenant);
+    return new Session(host, id, false, store, tenant);
   }
 
   /** Sends a message into a running run: the model reads it before its next turn. */
@@ -144,7 +148,7 @@ export class Session {
    * `resume()`. The first answer counts; later ones fail with `REQUEST_UNKNOWN`.
    */
   async answer(requestId: string, given: Decision): Promise<void> {
-    const { agent, bounded: store, id } = this;
+    const { host: agent, bounded: store, id } = this;
     // A copy: changing the object after the call doesn't change the answer.
     await giveAnswer({ agent, store, id, look: () => this.look() }, requestId, ownDecision(requestId, given));
   }
@@ -193,20 +197,20 @@ export class Session {
    * which is `details.agentId` of the call's result.
    */
   async state<T>(cell: StateCell<T>, agentId?: string): Promise<T> {
-    const { agent, store, tenant } = this;
-    const from = agentId === undefined ? this : new Session(agent, agentId, false, store, tenant);
-    return storedState(await reached(() => from.look()), agent.plan.cells, cell);
+    const { host, store, tenant } = this;
+    const from = agentId === undefined ? this : new Session(host, agentId, false, store, tenant);
+    return storedState(await reached(() => from.look()), host.plan.cells, cell);
   }
 
   /** What was recorded of a run that is traced, with its sub-agents; of the last such run if you name none. */
   async trace(runId?: string): Promise<RunTrace | undefined> {
     await reached(() => this.look());
-    return reached(() => this.agent._tracer.load(this.bounded, this.id, runId));
+    return reached(() => this.host._tracer.load(this.bounded, this.id, runId));
   }
 
   /** The state of the session. Throws for another tenant. */
   private look(): Awaitable<SessionState> {
-    const tenant = this.tenant ?? this.agent.tenant;
+    const tenant = this.tenant ?? this.host.tenant;
     const state = this.peek();
     return isThenable(state) ? state.then((read) => read.checkTenant(tenant)) : state.checkTenant(tenant);
   }
@@ -226,13 +230,13 @@ export class Session {
 
   /** The Session object whose run is in progress, if this agent runs one. */
   private get holder(): Session | undefined {
-    const holder = this.agent._busy.get(this.id);
+    const holder = this.host._busy.get(this.id);
     return holder?.store === this.store ? holder : undefined;
   }
 
   /** The store with its time limit, for everything outside a run. */
   private get bounded(): Store {
-    return new BoundedStore(this.store, this.agent.clock, this.agent.storeTimeoutMs);
+    return new BoundedStore(this.store, this.host.clock, this.host.storeTimeoutMs);
   }
 
   /** Doesn't wait unless the store does, so that a message sent by a tool is read in the next turn. */
@@ -260,17 +264,17 @@ export class Session {
   /** Checks all options and returns those that belong to middleware. */
   private declared(options: ResumeOptions, resumes: boolean): DeclaredOptions {
     if (!isOptions(options)) throw invalidOption('options', 'an object', options);
-    return declaredOptions(options, resumes, () => this.agent.planFor(options.middleware).runOptions);
+    return declaredOptions(options, resumes, () => this.host.planFor(options.middleware).runOptions);
   }
 
   private get place(): Place {
-    const { agent, bounded: store, id: sessionId, tenant = agent.tenant } = this;
+    const { host: agent, bounded: store, id: sessionId, tenant = agent.tenant } = this;
     return { agent, store, sessionId, tenant };
   }
 
   /** Reserves the session: nobody else runs it with this agent until it is released. */
   private claim(): void {
-    const { _busy: busy } = this.agent;
+    const { _busy: busy } = this.host;
     if (busy.has(this.id)) {
       throw new AlliumError(
         'SESSION_BUSY',
@@ -289,7 +293,7 @@ export class Session {
     scope = new Scope(scopeOf(given)),
     compacts = false,
   ): Promise<RunResult> {
-    const { agent } = this;
+    const { host: agent } = this;
     const declared = given === NO_OPTIONS ? NONE_DECLARED : this.declared(given, !input);
     const options = given.answers ? { ...given, answers: ownDecisions(given.answers) } : given;
     const messages = input?.();

@@ -5,7 +5,7 @@ import { type Answer, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { expectValidHistory, storeWith } from '../../../../../test/run-checks.js';
+import { expectValidHistory, storeWith } from '../../../../test/run-checks.js';
 
 /** A model that answers by how many answers there are already, whichever process asks. */
 const byTurn = (...answers: Answer[]) =>
