@@ -80,7 +80,7 @@ export function declareLaws<Name extends string, Context>(
         try {
           await check(context);
         } catch (error) {
-          throw new Error(`${messageOf(error)} The law says: ${statement}`, { cause: error });
+          throw new Error(`${messageOf(error)}\nThe law "${law}" says: ${statement}`, { cause: error });
         }
       });
     }

@@ -290,7 +290,7 @@ describe('testMiddleware', () => {
 
   it('fails the test of a law that does not hold, says what the law is, and passes the others', async () => {
     await expect(declared().get('neutrality')!()).rejects.toThrow(
-      /declare changes: \['system-prompt'\].* The law says: With nothing to do, the middleware changes nothing/,
+      /declare changes: \['system-prompt'\].*\nThe law "neutrality" says: With nothing to do, the middleware changes/,
     );
     await expect(declared().get('error-identity')!()).resolves.toBeUndefined();
   });
