@@ -206,8 +206,12 @@ export function checkedKey(key: unknown): string | undefined {
   throw invalidOption('key()', 'a function that returns text or undefined', key);
 }
 
-/** Part of every key, so that no key of your own can mix tenants. */
-export function ownerOf(ctx: Context, scope: Scope): string {
+/**
+ * Part of every key, so that no key of your own can mix tenants. Where a guard restores placeholders, it is always the session:
+ * in another one they stand for something else.
+ */
+export function ownerOf(ctx: Context, wanted: Scope): string {
+  const scope = ctx.plan.restores.length > 0 ? 'session' : wanted;
   const owner = scope === 'all' ? undefined : scope === 'session' ? ctx.sessionId : ctx.tenant;
   return owner === undefined ? scope : `${scope}:${owner}`;
 }

@@ -1,4 +1,6 @@
 import { Agent, memoryStore, textOf, tool } from 'allium';
+import { cache } from 'allium/middleware/cache';
+import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
 import { retry } from 'allium/middleware/retry';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
@@ -178,4 +180,63 @@ describe('placeholders', () => {
     // What only the sub-agent saw stays a placeholder, and is nobody else's.
     expect(said).toMatch(/^Found bob@example\.org, <EMAIL_[0-9a-f]{12}>\.$/);
   });
+});
+
+describe('outside the session, placeholders mean something else', () => {
+  const model = () =>
+    scriptedModel(
+      [
+        toolCalls(
+          { name: 'mail', args: { to: 'ann@example.org' } },
+          { name: 'mail', args: { to: 'bob@example.org' } },
+        ),
+        'Done.',
+      ],
+      { repeat: true },
+    );
+
+  it.each([0, 1])('a cached answer is for its session only, either way round: %i', async (at) => {
+    const { given, mail } = echo();
+    const middleware = [tokenize(), cache()];
+    const asked = model();
+    const agent = new Agent({
+      model: asked,
+      tools: [mail],
+      middleware: at ? middleware : middleware.reverse(),
+    });
+    for (const id of ['a', 'b']) await agent.session(id).run('Write to ann@example.org.');
+    expect(given).toEqual(['ann@example.org', 'bob@example.org', 'ann@example.org', 'bob@example.org']);
+  });
+
+  it('an answer that got a new placeholder is not cached: after a rewind nobody could restore it', async () => {
+    const { given, mail } = echo();
+    const asked = model();
+    const session = new Agent({ model: asked, tools: [mail], middleware: [tokenize(), cache()] }).session(
+      's',
+    );
+    for (let i = 0; i < 2; i++) {
+      const { messages } = await session.run('Write to ann@example.org.');
+      await session.rewind({ before: messages[0]!.id });
+    }
+    expect(given).toEqual(['ann@example.org', 'bob@example.org', 'ann@example.org', 'bob@example.org']);
+    // The last answer has none.
+    expect(asked.requests).toHaveLength(3);
+  });
+
+  it.each(['tenant', 'session'] as const)(
+    'are not remembered for other sessions: scope %s',
+    async (scope) => {
+      const memory = localMemory();
+      const asked = scriptedModel(['Noted, <EMAIL_1>.', 'Hi.', 'Hi.']);
+      const agent = new Agent({ model: asked, middleware: [tokenize(), memoryRecall({ memory, scope })] });
+      await agent.session('a').run('The boss is ann@example.org.');
+      await agent.session(scope === 'tenant' ? 'b' : 'a').run('I am carl@example.org. Who is the boss?');
+      const notes = textOf(asked.requests[1]!.messages.find((one) => textOf(one).startsWith('Notes'))!);
+      expect(notes).toContain(
+        scope === 'tenant'
+          ? 'The boss is [redacted].\n  Assistant: Noted, [redacted].'
+          : 'The boss is <EMAIL_1>.',
+      );
+    },
+  );
 });

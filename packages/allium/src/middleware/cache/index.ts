@@ -13,6 +13,7 @@ import {
   type Fields,
   hasCallVerdict,
   hashText,
+  hasNewPlaceholders,
   invalidOption,
   kinds,
   type NamedOptions,
@@ -48,7 +49,10 @@ export const OPTIONS = {
   ttlMs: kinds.number(1),
   /** Answers the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
   maxEntries: kinds.integer(1),
-  /** Who shares answers: the runs of a tenant, of a session, or all. @default 'tenant' */
+  /**
+   * Who shares answers: the runs of a tenant, of a session, or all. Where a guard restores placeholders,
+   * always the session: they stand for other things elsewhere. @default 'tenant'
+   */
   scope: kinds.withDefault(SCOPE, 'tenant'),
   /** What makes two requests the same, within the scope; undefined skips the cache for this call. @default cacheKey */
   key: kinds.withDefault(kinds.func<(ctx: ModelContext) => string | undefined>(), cacheKey),
@@ -137,7 +141,7 @@ function storable(ctx: ModelContext, response: ModelResponse): CacheEntry['respo
   const { role, content, stopReason, model, metadata } = response;
   const whole = stopReason === 'stop' || stopReason === 'tool-calls';
   if (!whole || (model !== undefined && model !== modelName(ctx.model))) return undefined;
-  if (hasCallVerdict(response, ctx)) return undefined;
+  if (hasCallVerdict(response, ctx) || hasNewPlaceholders(response, ctx)) return undefined;
   if (metadata !== undefined)
     return { role, content, stopReason, metadata, ...(model !== undefined && { model }) };
   return model === undefined ? { role, content, stopReason } : { role, content, stopReason, model };

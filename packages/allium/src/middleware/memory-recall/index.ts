@@ -26,6 +26,7 @@ import {
   type OptionsOf,
   readOptions,
   safeErrorMessage,
+  withoutPlaceholders,
 } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 import type { Memory, MemoryItem, MemoryScope } from './memory.js';
@@ -130,7 +131,8 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
       const { result } = ctx;
       if (result?.status !== 'done') return;
       const save = async (signal: AbortSignal): Promise<void> => {
-        const items = itemsOf(await remember(result), ctx, (clock ?? ctx.agent.clock).now());
+        const texts = await remember(result);
+        const items = itemsOf(texts, ctx, (clock ?? ctx.agent.clock).now(), scope);
         if (items.length > 0) await memory.save(items, scopeOf(ctx, scope), { signal });
       };
       try {
@@ -194,12 +196,16 @@ function exchange({ messages, text }: RunResult): readonly string[] {
 /** Ids depend on the run, so that saving twice keeps one. */
 function itemsOf(
   texts: readonly string[],
-  { runId, sessionId }: RunContext,
+  ctx: RunContext,
   at: number,
+  scope: 'tenant' | 'session',
 ): readonly MemoryItem[] {
+  const { runId, sessionId } = ctx;
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
     throw new TypeError('remember() must return a list of texts.');
-  return texts.map((text, i) => ({ id: `${runId}.${i}`, text, at, sessionId }));
+  // Another session would read a placeholder as one of its own.
+  const own = scope === 'session' ? texts : texts.map((text) => withoutPlaceholders(text, ctx));
+  return own.map((text, i) => ({ id: `${runId}.${i}`, text, at, sessionId }));
 }
 
 /** The outcome of the work, unless it takes too long or the run is aborted; its signal then aborts. */

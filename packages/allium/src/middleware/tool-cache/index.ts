@@ -100,9 +100,7 @@ export function toolCache(options: ToolCacheOptions = {}): Middleware {
     async wrapTool(ctx, next) {
       const wanted = applies(ctx) ? checkedKey(key(ctx)) : undefined;
       if (wanted === undefined) return next();
-      // A placeholder in the arguments stands for something else in every session.
-      const shared = ctx.plan.restores.length > 0 ? 'session' : scope;
-      const id = `allium:tool-cache:${hashText(`${ownerOf(ctx, shared)}\n${wanted}`)}`;
+      const id = `allium:tool-cache:${hashText(`${ownerOf(ctx, scope)}\n${wanted}`)}`;
       return answers.find(ctx, id, next);
     },
   });
