@@ -1,7 +1,7 @@
 /** Results of tools in a store, and the option that selects those tools. */
 
 import type { Tool, ToolContext, ToolResult } from '../index.js';
-import { invalidOption, isThenable, type Kind, kinds } from '../kit/index.js';
+import { type Kind, kinds, yesOrNo } from '../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface StoredResult {
@@ -35,13 +35,7 @@ export const SELECTED_TOOLS: Kind<SelectedTools> = {
 
 /** Is the call of one of the tools that such an option selects? */
 export function toolSelector(tools: SelectedTools): Picks {
-  if (typeof tools === 'function')
-    return (ctx) => {
-      const picked: unknown = tools(ctx);
-      // It would count as yes for every tool.
-      if (isThenable(picked)) throw invalidOption('tools()', 'a function that answers at once', picked);
-      return Boolean(picked);
-    };
+  if (typeof tools === 'function') return yesOrNo('tools', tools);
   const names = new Set(namesIn(tools));
   return (ctx) => names.has(ctx.toolCall.name);
 }

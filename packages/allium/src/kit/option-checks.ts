@@ -1,5 +1,5 @@
 /** Checks of single options, in the words of `kinds`. Each throws `INVALID_OPTION`. */
-import { invalidOption } from '../kernel/lib/errors.js';
+import { invalidOption, isThenable } from '../kernel/lib/errors.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { checkKeys, checkValue } from '../kernel/lib/shapes.js';
 
@@ -59,6 +59,25 @@ export function errorTest<C, Answer extends boolean | Promise<boolean>>(
 ): (error: unknown, ctx: C) => Answer | boolean {
   if (typeof value !== 'function') throw invalidOption(option, 'a function or a class of errors', value);
   return isClass(value) ? (error) => error instanceof value : (value as (error: unknown, ctx: C) => Answer);
+}
+
+/**
+ * Makes a function from an option that says yes or no. A promise would always count as yes, so one is refused.
+ *
+ * @example
+ * const ignores = yesOrNo('ignore', options.ignore);
+ */
+export function yesOrNo<Args extends readonly unknown[]>(
+  option: string,
+  ask: (...args: Args) => unknown,
+): (...args: Args) => boolean {
+  return (...args) => {
+    const answer = ask(...args);
+    if (!isThenable(answer)) return Boolean(answer);
+    // Nobody waits for it, so its error must not end the process.
+    answer.then(undefined, () => {});
+    throw invalidOption(`${option}()`, 'a function that answers at once', answer);
+  };
 }
 
 /** Error classes may be functions in the old style. Any other class throws when it is called. */

@@ -35,6 +35,7 @@ export {
   type ErrorClass,
   errorTest,
   type NamedOptions,
+  yesOrNo,
 } from './option-checks.js';
 
 /** The options of a factory as they apply: checked, with defaults filled in. */

@@ -119,9 +119,11 @@ describe('loop-guard', () => {
     });
 
     it('fails if the `ignore` function is async, instead of guarding nothing', async () => {
-      await expect(run(call, { ignore: (async () => false) as never })).rejects.toThrow(
-        'Expected `ignore()` to be a function that answers at once',
-      );
+      const fails = async () => Promise.reject(new Error('no idea'));
+      for (const ignore of [async () => false, fails])
+        await expect(run(call, { ignore: ignore as never })).rejects.toThrow(
+          'Expected `ignore()` to be a function that answers at once',
+        );
     });
 
     it('still sees it when it is not ignored, and what else repeats', async () => {

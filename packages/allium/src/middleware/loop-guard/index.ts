@@ -16,13 +16,12 @@ import {
   checkValue,
   type Fields,
   hashText,
-  invalidOption,
-  isThenable,
   kinds,
   type NamedOptions,
   named,
   type OptionsOf,
   readOptions,
+  yesOrNo,
 } from '../../kit/index.js';
 
 export const OPTIONS = {
@@ -130,13 +129,7 @@ function count(turns: string, wanted: string): number {
 }
 
 function ignoring(ignore: NonNullable<LoopGuardOptions['ignore']>): (toolCall: ToolCall) => boolean {
-  if (typeof ignore === 'function')
-    return (toolCall) => {
-      const ignored: unknown = ignore(toolCall);
-      // It would count as yes for every call, and nothing would be guarded.
-      if (isThenable(ignored)) throw invalidOption('ignore()', 'a function that answers at once', ignored);
-      return Boolean(ignored);
-    };
+  if (typeof ignore === 'function') return yesOrNo('ignore', ignore);
   const names = new Set(ignore);
   return ({ name }) => names.has(name);
 }
