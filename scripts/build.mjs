@@ -70,7 +70,9 @@ const ENTRIES = {
  * @type {Record<string, { name: string, test: RegExp }[]>}
  */
 const GROUPS = {
-  allium: [{ name: 'kernel', test: /[\\/]build[\\/](kernel|kit|agent|trace|stores[\\/](kit|memory))[\\/]/ }],
+  allium: [
+    { name: 'kernel', test: /[\\/]build[\\/](kernel|compose|kit|agent|trace|stores[\\/](kit|memory))[\\/]/ },
+  ],
   // What all commands share. The entry stands apart: it waits for the command, whose file imports this one. So does
   // the screen, which only the chat has.
   cli: [

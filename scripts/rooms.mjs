@@ -17,7 +17,7 @@ export const rooms = {
   model: 'one model call: request, attempt, stream, answer',
   inbox: 'what comes in meanwhile: messages, answers, cancel',
   events: 'what goes out meanwhile: live messages, queue, observers',
-  plan: 'composing a list into a plan, the rule table',
+  plan: 'what a plan says: the rule table, run options, how much history is enough',
   layers: 'the onion',
   guards: 'the guard ring',
   stream: 'the parts of an answer: put together, and changed on their way',

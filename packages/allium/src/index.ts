@@ -4,6 +4,7 @@ export type { AgentOptions, SessionOptions } from './agent/agent-options.js';
 export type { AsToolOptions } from './agent/agent-tool.js';
 export type { Explanation } from './agent/explain.js';
 export { TRAITS } from './agent/traits.js';
+export { type ComposeOptions, compose, type ExplicitHooks } from './compose/compose.js';
 export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
@@ -63,7 +64,6 @@ export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/message
 export type { SystemBlock, SystemMark } from './kernel/messages/system-blocks.js';
 export { toolOutput } from './kernel/messages/tool-output.js';
 export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
-export { type ComposeOptions, compose, type ExplicitHooks } from './kernel/plan/compose.js';
 export type {
   Context,
   GenerateRequest,

@@ -1,5 +1,6 @@
 /** The options of an agent and its sessions, and how they are checked. */
 
+import type { ExplicitHooks } from '../compose/compose.js';
 import type { ObserverProblem } from '../kernel/events/observer-feed.js';
 import type { Clock } from '../kernel/lib/clock.js';
 import * as kinds from '../kernel/lib/kinds.js';
@@ -8,7 +9,6 @@ import type { Model, ModelSettings } from '../kernel/messages/model.js';
 import { MODEL, MODEL_SETTINGS } from '../kernel/messages/model.js';
 import type { PriceOf } from '../kernel/messages/prices.js';
 import { SYSTEM_PROMPT, type SystemBlock } from '../kernel/messages/system-blocks.js';
-import type { ExplicitHooks } from '../kernel/plan/compose.js';
 import { OBSERVER, QUEUE_MODES, TRACE } from '../kernel/plan/run-options.js';
 import type { Observer } from '../kernel/protocol/events.js';
 import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';

@@ -1,5 +1,6 @@
 /** An agent as users hold it: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 
+import { type ComposeOptions, composeAs, flatten, guardsFrom } from '../compose/compose.js';
 import type { RequestParts } from '../kernel/context/run-port.js';
 import type { Tracer } from '../kernel/context/tracing.js';
 import type { RunStream } from '../kernel/events/event-stream.js';
@@ -8,7 +9,6 @@ import { STORE_TIMEOUT_MS } from '../kernel/journal/bounded-store.js';
 import type { ComposedPlan } from '../kernel/layers/onion.js';
 import { type Clock, systemClock } from '../kernel/lib/clock.js';
 import { invalidOption, messageOf, shown } from '../kernel/lib/errors.js';
-import { FOREIGN_AGENT } from '../kernel/lib/foreign-names.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { randomId } from '../kernel/lib/random-id.js';
 import { checkFields, checkKeys, checkValue } from '../kernel/lib/shapes.js';
@@ -16,7 +16,6 @@ import { deepFreeze, type MessageInput } from '../kernel/messages/messages.js';
 import type { Model, ModelSettings } from '../kernel/messages/model.js';
 import { type PriceOf, priceReader } from '../kernel/messages/prices.js';
 import { joinedBlocks } from '../kernel/messages/system-blocks.js';
-import { type ComposeOptions, composeAs, flatten, guardsFrom } from '../kernel/plan/compose.js';
 import { OBSERVER } from '../kernel/plan/run-options.js';
 import type { Observer } from '../kernel/protocol/events.js';
 import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
@@ -35,6 +34,7 @@ import { tracer } from '../trace/index.js';
 import { AGENT_OPTIONS, type AgentOptions, SESSION_OPTIONS, type SessionOptions } from './agent-options.js';
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
+import { FOREIGN_AGENT } from './foreign-agent.js';
 
 declare module '../kernel/protocol/contexts.js' {
   interface RunningAgent extends Agent {}

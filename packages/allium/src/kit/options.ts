@@ -1,12 +1,13 @@
 /** Options: checks for factories. Each throws `INVALID_OPTION` with the option, what it takes and what it was given. */
 
+import { flatten } from '../compose/compose.js';
 import { isPlainObject } from '../kernel/lib/errors.js';
 import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
 import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
-import { flatten } from '../kernel/plan/compose.js';
 import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
 import { foreignOptions } from './foreign-options.js';
 
+export { checkMembers } from '../compose/check-middleware.js';
 export {
   closestName,
   invalidOption,
@@ -23,7 +24,6 @@ export {
   type OptionsOf,
   type TypeOf,
 } from '../kernel/lib/shapes.js';
-export { checkMembers } from '../kernel/plan/check-middleware.js';
 export {
   checkFunction,
   checkInteger,

@@ -5,8 +5,7 @@ import type { ToolContext } from '../kernel/protocol/contexts.js';
 export { mayHaveRun } from '../kernel/calls/unanswered.js';
 export { describeIssues, isStandardSchema, jsonSchemaOf } from '../kernel/messages/standard-schema.js';
 export { errorResult, isContentList as isToolContent } from '../kernel/messages/tool-result.js';
-export { toolSpecs } from '../kernel/plan/compose.js';
-export { isTool } from '../kernel/protocol/tool.js';
+export { isTool, toolSpecs } from '../kernel/protocol/tool.js';
 export { type Field as InputField, objectInput } from './object-input.js';
 export { nextWithProgress, nextWithTool, type ToolProgress } from './tool-layers.js';
 

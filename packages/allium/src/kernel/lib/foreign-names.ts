@@ -51,7 +51,7 @@ export const FOREIGN_LIMITS = foreignTable(`
 `);
 
 /** Options that other libraries have both for agents and for runs. */
-const SHARED = `
+export const FOREIGN_SHARED = `
   maxsteps maxiterations maxturns recursionlimit → limits: { turns: … }
   stopwhen → limits: { turns: … }, or the hook shouldStopAfterTurn
   timeout maxduration → limits: { timeoutMs: … }
@@ -79,45 +79,7 @@ const SHARED = `
   mcpservers mcp mcpconfig → mcp( … ) of "@allium/mcp" in middleware
 `;
 
-export const FOREIGN_AGENT = foreignTable(`${SHARED.trim()}
-  system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
-  llm languagemodel modelprovider streamfn getapikey → model
-  temperature → settings: { temperature: … }
-  thinkinglevel reasoningeffort provideroptions thinkingbudgets reasoning → settings: { provider: … }
-  topp → settings: { topP: … }
-  seed → settings: { seed: … }
-  toolchoice → settings: { toolChoice: … }
-  maxtokens maxoutputtokens → settings: { maxOutputTokens: … }
-  stopsequences → settings: { stopSequences: … }
-  modelsettings → settings
-  responseformat output outputtype outputschema structuredoutput schema → structuredOutput({ schema }) in middleware
-  inputprocessors outputprocessors → middleware: [ … ]
-  checkpointer sessionmanager storage saver → store
-  memory → store, or memoryRecall() in middleware
-  handoffs → tools: [other.asTool( … )], or subagents() in middleware
-  subagents agents → subagents() in middleware
-  abortsignal signal → agent.run( … , { signal })
-  resettoolchoice → toolChoiceTurns
-  messages → the first argument of run(): agent.run(messages)
-  stateschema → state, or the state of a middleware
-  contextschema requestcontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
-  id agentid → name
-  initialstate → systemPrompt, model and tools as options of their own
-  getsteeringmessages → session.steer( … )
-  getfollowupmessages → session.followUp( … )
-  conversationmanager contextmanager summarization → historyTruncator() or compaction() in middleware
-  callbackhandler → observers
-  verbose → consoleLogger() in middleware
-  topk → settings: { provider: { <name>: { topK: … } } }
-  defaultoptions defaultgenerateoptions defaultstreamoptions → settings, limits and middleware, as options of their own
-  workflows → subagents() in middleware, or tools: [other.asTool( … )]
-  handoffdescription description → description of asTool( … ), which makes a tool of this agent
-  toolusebehavior → toolResult({ content, terminate: true }) as what a tool returns
-  steeringmode → queue: { steering: … }
-  followupmode → queue: { followUps: … }
-`);
-
-export const FOREIGN_RUN = foreignTable(`${SHARED.trim()}
+export const FOREIGN_RUN = foreignTable(`${FOREIGN_SHARED.trim()}
   abortsignal cancelsignal → signal
   threadid sessionid conversationid session thread previousresponseid → agent.session(id).run( … )
   resourceid userid resource user → tenant
@@ -156,26 +118,6 @@ export const FOREIGN_TOOL = foreignTable(`
   cache cacheable → toolCache({ tools }) in the middleware of the agent
   metadata → tags
   provideroptions → fromAiSdk(model, { providerTools })
-`);
-
-/** Members of a middleware. */
-export const FOREIGN_HOOKS = foreignTable(`
-  wrapmodelcall wrapgenerate wrapstream → wrapModel
-  wraptoolcall → wrapTool
-  beforeagent onagentstart beforeagentstart beforeinvocation onrunstart oninvocationstart → beforeRun
-  afteragent onagentend afterinvocation onfinish → afterRun
-  stateschema → state
-  contextschema → runOptions
-  transformparams preparestep onllmstart beforemodelcall onmodelstart preparecall → beforeModel
-  onstepfinish onllmend aftermodelcall onstepend → afterModel
-  processinput → acceptMessage
-  processinputstep preparenextturn → transformContext
-  processoutputstream tripwiretriggered → guard
-  processoutputresult processoutputstep → afterModelResponse
-  ontoolend aftertoolinvocation → afterTool
-  ontoolstart beforetoolinvocation → beforeTool
-  callnext → process
-  overrideprovider overridemodelid → beforeModel, which sets ctx.model
 `);
 
 /** What was given in the place of a message, and what to do about it. */

@@ -2,9 +2,8 @@
 
 import { type Message, NO_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
 import type { ToolSpec } from '../messages/model.js';
-import { toolSpecs } from '../plan/compose.js';
 import type { ModelContext } from '../protocol/contexts.js';
-import type { Tool } from '../protocol/tool.js';
+import { type Tool, toolSpecs } from '../protocol/tool.js';
 import type { ResponseAssembler } from '../stream/assemble.js';
 import type { Reservation } from './budget.js';
 

@@ -25,10 +25,10 @@ import {
   modelName,
   type Price,
 } from '../messages/model.js';
-import { toolSpecs } from '../plan/compose.js';
 import { convertToLlm } from '../plan/rules.js';
 import type { Hold } from '../protocol/meter.js';
 import { isControl } from '../protocol/signals.js';
+import { toolSpecs } from '../protocol/tool.js';
 import { partialUsage, ResponseAssembler } from '../stream/assemble.js';
 import { type Stages, stagesOf } from '../stream/transforms.js';
 import { isCrowded, type Reservation } from './budget.js';

@@ -203,3 +203,15 @@ export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
 export function inDoubtPolicy(tool: Tool | undefined): 'retry' | 'fail' | undefined {
   return tool && (tool.onInDoubt ?? (tool.idempotent ? 'retry' : 'fail'));
 }
+
+const lists = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
+
+/** How these tools are shown to a model. Made once for a frozen list. */
+export function toolSpecs(tools: readonly Tool[]): readonly ToolSpec[] {
+  let made = lists.get(tools);
+  if (!made) {
+    made = Object.freeze(tools.map(toolSpec));
+    if (Object.isFrozen(tools)) lists.set(tools, made);
+  }
+  return made;
+}

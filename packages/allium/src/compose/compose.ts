@@ -1,12 +1,12 @@
 /** Turns a middleware list into a plan: for each seam, rule and guard point, the functions that exist, in order. */
 
-import { guardsResponses } from '../guards/response-gate.js';
-import type { ComposedPlan } from '../layers/onion.js';
-import { AlliumError, invalidOption, isThenable, shown } from '../lib/errors.js';
-import * as kinds from '../lib/kinds.js';
-import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
-import type { ToolSpec } from '../messages/model.js';
-import { type GuardPoint, POINTS } from '../protocol/guard.js';
+import { guardsResponses } from '../kernel/guards/response-gate.js';
+import type { ComposedPlan } from '../kernel/layers/onion.js';
+import { AlliumError, invalidOption, isThenable, shown } from '../kernel/lib/errors.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { checkFields, checkValue, type Fields, type Kind } from '../kernel/lib/shapes.js';
+import { twinsOf } from '../kernel/plan/twins.js';
+import { type GuardPoint, POINTS } from '../kernel/protocol/guard.js';
 import {
   type GuardTable,
   LAYER_HOOKS,
@@ -15,13 +15,18 @@ import {
   type Plan,
   type PlannedGuard,
   type PlannedMiddleware,
-} from '../protocol/middleware.js';
-import { type Layer, type PlannedHook, RULE_HOOKS, type RuleHook, type Seam } from '../protocol/plan.js';
-import type { StateCell } from '../protocol/state.js';
-import { isTool, type Tool, toolSpec } from '../protocol/tool.js';
+} from '../kernel/protocol/middleware.js';
+import {
+  type Layer,
+  type PlannedHook,
+  RULE_HOOKS,
+  type RuleHook,
+  type Seam,
+} from '../kernel/protocol/plan.js';
+import type { StateCell } from '../kernel/protocol/state.js';
+import { isTool, type Tool, toolSpecs } from '../kernel/protocol/tool.js';
 import { checkMembers, HOOKS, insteadOfTool } from './check-middleware.js';
 import { checkOrder } from './order.js';
-import { twinsOf } from './twins.js';
 
 /** Decision hooks of the agent itself. Each replaces the composed hook of its name. */
 export type ExplicitHooks = Pick<Middleware, RuleHook>;
@@ -107,18 +112,6 @@ function looksBack(middleware: readonly PlannedMiddleware[], rules: Plan['rules'
 
 function any(...lists: (readonly unknown[])[]): boolean {
   return lists.some((list) => list.length > 0);
-}
-
-const specs = new WeakMap<readonly Tool[], readonly ToolSpec[]>();
-
-/** How these tools are shown to a model. Made once for a frozen list. */
-export function toolSpecs(tools: readonly Tool[]): readonly ToolSpec[] {
-  let made = specs.get(tools);
-  if (!made) {
-    made = Object.freeze(tools.map(toolSpec));
-    if (Object.isFrozen(tools)) specs.set(tools, made);
-  }
-  return made;
 }
 
 /** The middleware of nested lists and pipelines, in order. `option`: the name of the list, for errors. */

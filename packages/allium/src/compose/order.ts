@@ -1,7 +1,7 @@
 /** Checks the `order` of middleware. Nothing is re-sorted. */
 
-import { AlliumError } from '../lib/errors.js';
-import type { PlannedMiddleware } from '../protocol/middleware.js';
+import { AlliumError } from '../kernel/lib/errors.js';
+import type { PlannedMiddleware } from '../kernel/protocol/middleware.js';
 
 /** `by` declares that `outer` must stand before `inner` in the list. */
 interface Constraint {

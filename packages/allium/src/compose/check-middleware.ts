@@ -1,14 +1,15 @@
 /** Finds mistakes in a middleware object that would go unnoticed: misspelt members, wrong declarations. */
 
-import { AlliumError, closestName, shown } from '../lib/errors.js';
-import { FOREIGN_HOOKS, foreignName } from '../lib/foreign-names.js';
-import * as kinds from '../lib/kinds.js';
-import { type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
-import { type GuardPoint, POINTS } from '../protocol/guard.js';
-import { type Guard, LAYER_HOOKS, type Middleware } from '../protocol/middleware.js';
-import { RULE_HOOKS, SEAMS } from '../protocol/plan.js';
-import { isTool } from '../protocol/tool.js';
-import { RESUME_OPTIONS } from './run-options.js';
+import { AlliumError, closestName, shown } from '../kernel/lib/errors.js';
+import { foreignName } from '../kernel/lib/foreign-names.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { type Fields, type Kind, wrongFieldValue } from '../kernel/lib/shapes.js';
+import { RESUME_OPTIONS } from '../kernel/plan/run-options.js';
+import { type GuardPoint, POINTS } from '../kernel/protocol/guard.js';
+import { type Guard, LAYER_HOOKS, type Middleware } from '../kernel/protocol/middleware.js';
+import { RULE_HOOKS, SEAMS } from '../kernel/protocol/plan.js';
+import { isTool } from '../kernel/protocol/tool.js';
+import { FOREIGN_HOOKS } from './foreign-hooks.js';
 
 /** The points that judge an answer of the model, which can be asked for again. */
 const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];
