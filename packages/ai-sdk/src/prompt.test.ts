@@ -82,6 +82,17 @@ describe('toPrompt', () => {
     ]);
   });
 
+  it('says so if a result has no word in it, since some providers refuse blank text', () => {
+    const text = (value: string) => ({ type: 'text' as const, text: value });
+    const image = { type: 'image' as const, data: 'AAEC', mimeType: 'image/png' };
+    const output = (given: readonly ToolContent[]) =>
+      (content(result(given)) as { output?: unknown }[])[0]!.output;
+    for (const blank of [[], [text('')], [text(' \n'), text('')]])
+      expect(output(blank)).toEqual({ type: 'text', value: '(no output)' });
+    expect(output([text(''), text('one')])).toEqual({ type: 'text', value: 'one' });
+    expect(output([text(''), image])).toMatchObject({ type: 'content', value: [{ mediaType: 'image/png' }] });
+  });
+
   it('passes images and files in the form each specification wants', () => {
     const given = userMessage([
       { type: 'image', data: 'AAEC', mimeType: 'image/png' },

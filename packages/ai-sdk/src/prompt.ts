@@ -271,7 +271,12 @@ function toolResult(given: ToolMessage, options: PromptOptions): PromptPart {
   return withOptions({ type: 'tool-result', toolCallId, toolName, output }, own);
 }
 
-function outputOf(content: readonly ToolContent[], isError: boolean, version: SpecVersion): Loose {
+/** A result without a word is told as such: some providers, such as Bedrock, refuse blank text. */
+const NO_OUTPUT: ToolContent = { type: 'text', text: '(no output)' };
+
+function outputOf(given: readonly ToolContent[], isError: boolean, version: SpecVersion): Loose {
+  const said = given.filter((part) => part.type !== 'text' || part.text.trim() !== '');
+  const content = said.length > 0 ? said : [NO_OUTPUT];
   if (content.every((part) => part.type === 'text')) {
     const value = content.map(({ text }) => text).join('\n');
     return { type: isError ? 'error-text' : 'text', value };
