@@ -7,6 +7,7 @@ import { goodNewsOnly } from './broken/middleware/calls-answered.js';
 import { piecewise, stutterCure } from './broken/middleware/chunk-invariance.js';
 import { offended, stubborn, unstoppable } from './broken/middleware/control-signals.js';
 import { deafBackOff, eavesdropping, hopeful } from './broken/middleware/dangling-timers.js';
+import { contented, nearSighted } from './broken/middleware/end-of-history.js';
 import { diplomatic, friendly, soothing } from './broken/middleware/error-identity.js';
 import {
   anonymous,
@@ -116,6 +117,10 @@ const BROKEN: Record<
       'Expected a result for every tool call in request 2 to the model, but there is none for',
       { changes: ['request-messages'] },
     ],
+  ],
+  'end-of-history': [
+    [nearSighted, 'Expected `system-prompt`'],
+    [contented, 'Expected `request-messages`'],
   ],
 };
 

@@ -11,6 +11,7 @@ import {
   type RunOptions,
   type RunStream,
   type Session,
+  type Store,
   type Tool,
   type UserMessage,
 } from '../../index.js';
@@ -39,6 +40,8 @@ export interface BenchOptions {
   /** Sees the middleware before it is used. */
   readonly prepare?: (middleware: Middleware) => Middleware;
   readonly tools?: readonly Tool[];
+  /** Where its sessions are. @default a new one in memory */
+  readonly store?: Store;
   readonly settings?: ModelSettings;
   /** Freezes the model and the parts it streams. */
   readonly freeze?: boolean;
@@ -67,8 +70,8 @@ export interface Bench {
   start(scenario: KitScenario, how?: RunOnBench): Running;
   /** Runs a scenario to its end, letting as much time pass as it takes. */
   run(scenario: KitScenario, how?: RunOnBench): Promise<Observation>;
-  /** A session that runs can share. */
-  session(): Session;
+  /** A session that runs can share. @default a new one */
+  session(id?: string): Session;
   /** Waits until nothing happens any more without time passing. */
   quiet(running?: Running): Promise<void>;
   /** The same, but also waits for work outside of this thread, such as writing a file. */
@@ -134,12 +137,12 @@ export function bench(options: BenchOptions): Bench {
       ...tools,
     ],
     middleware: [...(outer ? [outer] : []), ...placed(subject, companions({ clock }))],
-    store: memoryStore(),
+    store: options.store ?? memoryStore(),
     limits: { turns: 12 },
     clock: time,
   });
   const { quiet, idle, finish } = waiting({ time, clock, activity, work: realWork(habits), timeoutMs });
-  const newSession = (): Session => agent.session(`bench-${agent.newId()}`);
+  const newSession = (id = `bench-${agent.newId()}`): Session => agent.session(id);
 
   function start(scenario: KitScenario, how: RunOnBench = {}): Running {
     const { session = newSession(), input = inputOf(scenario), metadata = { from: 'kit' }, mode } = how;

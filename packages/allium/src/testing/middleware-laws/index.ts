@@ -5,6 +5,7 @@ import { chunkInvariance } from './chunk-invariance.js';
 import type { MiddlewareCheck } from './context.js';
 import { controlSignals } from './control-signals.js';
 import { danglingTimers } from './dangling-timers.js';
+import { endOfHistory } from './end-of-history.js';
 import { errorIdentity } from './error-identity.js';
 import { neutrality } from './neutrality.js';
 import { noMutation } from './no-mutation.js';
@@ -25,6 +26,7 @@ const LAWS = [
   errorIdentity,
   controlSignals,
   callsAnswered,
+  endOfHistory,
 ] as const;
 
 export type MiddlewareLaw = (typeof LAWS)[number]['law'];

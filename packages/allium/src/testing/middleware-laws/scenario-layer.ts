@@ -37,6 +37,7 @@ export function scenarioLayer(
   });
   return {
     name: 'scenario',
+    looksBack: 0,
     wrapModel(ctx, next) {
       activity.steps++;
       if (stopsAtModel) ctx.stop('stopped', 'The bench stops the run.');
