@@ -9,10 +9,12 @@ import type {
 } from '@modelcontextprotocol/client';
 import { AlliumError } from 'allium';
 import { messageOf } from 'allium/kit';
+import { withBoundedAnswers } from './bounded-answers.js';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
 import type { Headers, Settings } from './options.js';
 import { withOwnSignals } from './own-signals.js';
 import { Questions } from './questions.js';
+import { withoutPatterns } from './validator.js';
 
 /** How questions of a server are answered while one of its tools is called. */
 export interface CallHooks {
@@ -55,6 +57,8 @@ export class Connection {
   private live: Live | undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private closed = false;
+  /** Why the last stream was ended here. */
+  private refused: AlliumError | undefined;
 
   constructor(
     private readonly settings: Settings,
@@ -103,11 +107,24 @@ export class Connection {
       if (!live.current?.includes(tool)) await this.checkStill(live, tool);
       return await this.rounds(live, tool, args, hooks);
     } catch (error) {
-      if (!forgotSession(error)) throw error;
+      if (!forgotSession(error)) throw this.explained(tool, error);
       // It did not run: the server doesn't know this session any more, perhaps because it was restarted.
       this.drop(this.live);
-      return this.rounds(await this.open(), tool, args, hooks);
+      return await this.rounds(await this.open(), tool, args, hooks).catch((again) => {
+        throw this.explained(tool, again);
+      });
     }
+  }
+
+  /** The library only passes on what the server wrote, which may be nothing or a whole page. */
+  private explained({ name: tool }: ServerTool, error: unknown): unknown {
+    const { status } = ((error as { data?: unknown }).data ?? {}) as { status?: unknown };
+    if (typeof status !== 'number') return error;
+    const { name: server } = this.settings;
+    const advice = status === 401 || status === 403 ? ' It did not accept the `headers`.' : '';
+    const said = messageOf(error).slice(0, MAX_SAID);
+    const message = `MCP server "${server}" answered the call of "${tool}" with HTTP status ${status}.${advice} ${said}`;
+    return new AlliumError('MCP_FAILED', message, { cause: error, data: { server, tool, status } });
   }
 
   /** The list may have changed since the model saw it, or since a person approved this call. */
@@ -206,7 +223,7 @@ export class Connection {
 
   private async connect(): Promise<Live> {
     const { elicitation, sampling, connectTimeoutMs, protocol } = this.settings;
-    const { Client } = await import('@modelcontextprotocol/client');
+    const { Client, fromJsonSchema } = await import('@modelcontextprotocol/client');
     const onChanged = () => {
       live.list = undefined;
       live.current = undefined;
@@ -217,6 +234,7 @@ export class Connection {
         ...(sampling && { sampling: {} }),
       },
       versionNegotiation: { mode: protocol },
+      jsonSchemaValidator: withoutPatterns(fromJsonSchema),
       inputRequired: { autoFulfill: false },
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
@@ -269,7 +287,9 @@ export class Connection {
       const call = live.calls.get(_meta?.[KEY] ?? '');
       if (!call) return send(message, options);
       const onRequestStreamEnd = (): void => {
-        if (live.calls.get(call.hooks.key) === call) this.end(call, this.lost(call.tool));
+        const { refused } = this;
+        this.refused = undefined;
+        if (live.calls.get(call.hooks.key) === call) this.end(call, refused ?? this.lost(call.tool));
       };
       return send(message, { ...options, onRequestStreamEnd });
     };
@@ -279,15 +299,15 @@ export class Connection {
   private async makeTransport(): Promise<{ transport: Transport; said: () => string }> {
     const silent = () => '';
     if (this.transport) return { transport: this.transport(), said: silent };
-    const { command, args = [], env = {}, cwd, url } = this.settings;
+    const { command, args = [], env = {}, cwd, url, maxAnswerBytes } = this.settings;
     if (url !== undefined) {
       const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
       const requestInit = { headers: { ...this.headers } };
+      const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, (error) => {
+        this.refused = error;
+      });
       return {
-        transport: new StreamableHTTPClientTransport(new URL(String(url)), {
-          requestInit,
-          fetch: withOwnSignals(),
-        }),
+        transport: new StreamableHTTPClientTransport(new URL(String(url)), { requestInit, fetch: send }),
         said: silent,
       };
     }
@@ -299,6 +319,7 @@ export class Connection {
       args: [...args],
       env: { ...getDefaultEnvironment(), ...env },
       stderr: 'pipe',
+      maxBufferSize: maxAnswerBytes,
       ...(cwd !== undefined && { cwd }),
     });
     let tail = '';

@@ -89,6 +89,8 @@ export const OPTIONS = {
   maxSchemaChars: kinds.withDefault(COUNT, 65_536),
   /** At most this many tools are offered. @default 200 */
   maxTools: kinds.withDefault(COUNT, 200),
+  /** Most bytes that a server may send at once: an answer, or one event of a stream. @default 10485760 */
+  maxAnswerBytes: kinds.withDefault(COUNT, 10_485_760),
   /** Connections with different headers that are kept open. @default 100 */
   maxConnections: kinds.withDefault(COUNT, 100),
   /** Versions of the protocol: try the newest first, or speak the one of 2025. @default 'auto' for `url`, 'legacy' for `command` */

@@ -1,6 +1,6 @@
 /** A `fetch` for clients that pass the same signal to all of their requests. */
 
-type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
 /** Requests that share a signal. */
 const SHARED = 32;

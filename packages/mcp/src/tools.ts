@@ -17,6 +17,7 @@ import { elicitationAnswer, elicitationRequest } from './elicitation.js';
 import { fingerprintOf, sha256 } from './fingerprint.js';
 import type { Settings } from './options.js';
 import { samplingRequest, samplingResult } from './sampling.js';
+import { withoutPatterns } from './validator.js';
 
 /** A tool as the server describes it. The description and the schema are the server's own words: don't trust them. */
 export interface McpTool {
@@ -86,7 +87,9 @@ function offered(
     name,
     description,
     // Its types name the dialects of JSON Schema, ours don't.
-    input: schemaOf(inputSchema as never) as StandardSchema<Record<string, unknown>>,
+    input: schemaOf(inputSchema as never, withoutPatterns(schemaOf)) as StandardSchema<
+      Record<string, unknown>
+    >,
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
     tags: ['mcp', ...(annotations?.destructiveHint === true ? ['destructive'] : [])],

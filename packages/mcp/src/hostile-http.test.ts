@@ -1,0 +1,228 @@
+/** Servers on the network that misbehave: by size, by time, by where they send us, and by what they describe. */
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Agent, type RunResult } from 'allium';
+import { scriptedModel, toolCalls } from 'allium/testing';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type McpOptions, mcp } from './index.js';
+
+interface Rpc {
+  readonly id?: number;
+  readonly method?: string;
+}
+type Answer = (result: unknown) => void;
+interface Behaviour {
+  list?(answer: Answer): void;
+  call?(response: ServerResponse, answer: Answer, rpc: Rpc): void;
+  get?(response: ServerResponse): void;
+}
+
+const ECHO = {
+  name: 'echo',
+  inputSchema: { type: 'object', properties: { message: { type: 'string' } } },
+} as const;
+const said = (text: string) => ({ content: [{ type: 'text', text }] });
+
+describe('an MCP server on the network', () => {
+  const open: { server?: Server; close?: () => Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const { server, close } of open.splice(0)) {
+      await close?.();
+      server?.closeAllConnections();
+      server?.close();
+    }
+  });
+
+  async function listening(behaviour: Behaviour = {}) {
+    const seen: { readonly method: string | undefined; readonly headers: IncomingHttpHeaders }[] = [];
+    const server = createServer(async (request, response) => {
+      let text = '';
+      for await (const chunk of request) text += chunk;
+      const rpc: Rpc = text === '' ? {} : JSON.parse(text);
+      seen.push({ method: rpc.method, headers: request.headers });
+      const answer: Answer = (result) => {
+        response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 's' });
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: rpc.id, result }));
+      };
+      if (request.method === 'GET' && behaviour.get) return behaviour.get(response);
+      if (request.method !== 'POST') return response.writeHead(405).end();
+      if (rpc.id === undefined) return response.writeHead(202).end();
+      if (rpc.method === 'initialize')
+        return answer({
+          protocolVersion: '2025-06-18',
+          capabilities: { tools: { listChanged: true } },
+          serverInfo: { name: 'hostile', version: '1' },
+        });
+      if (rpc.method === 'tools/list') return behaviour.list ? behaviour.list(answer) : answer({ tools: [ECHO] });
+      if (rpc.method === 'tools/call')
+        return behaviour.call ? behaviour.call(response, answer, rpc) : answer(said('hi'));
+      return response.writeHead(400).end();
+    });
+    open.push({ server });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    return { url, seen, count: (method: string) => seen.filter((one) => one.method === method).length };
+  }
+
+  async function called(url: string, options: Partial<McpOptions> = {}, message = 'm') {
+    const server = mcp({ name: 'x', url, protocol: 'legacy', timeoutMs: 10_000, ...options });
+    open.push({ close: () => server.close() });
+    const model = scriptedModel([toolCalls({ name: 'x_echo', args: { message } }), 'done']);
+    const result = await new Agent({ model, middleware: [server] }).run('go');
+    return { server, result, said: answered(result) };
+  }
+
+  function answered({ messages }: RunResult): string {
+    return messages
+      .flatMap((one) => (one.role === 'tool' ? one.content : []))
+      .map((part) => (part.type === 'text' ? part.text : part.type))
+      .join();
+  }
+
+  const TOO_MUCH = /The server sent more than 65536 bytes at once\. .*raise `maxAnswerBytes`/;
+
+  it.each([
+    ['one line without an end', () => 'a'.repeat(1000)],
+    ['many lines of one event', () => `data: ${'a'.repeat(1000)}\n:\n`],
+  ])('that sends a stream of %s is cut off', async (_, piece) => {
+    let left = () => {};
+    const closed = new Promise<void>((resolve) => {
+      left = resolve;
+    });
+    const { url } = await listening({
+      call(response) {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write('data: ');
+        const timer = setInterval(() => response.write(piece().repeat(20)), 1);
+        response.once('close', () => {
+          clearInterval(timer);
+          left();
+        });
+      },
+    });
+    expect((await called(url, { maxAnswerBytes: 65_536 })).said).toMatch(TOO_MUCH);
+    await closed;
+  });
+
+  it('that answers with too much JSON is cut off', async () => {
+    const { url } = await listening({ call: (_, answer) => answer(said('a'.repeat(100_000))) });
+    expect((await called(url, { maxAnswerBytes: 65_536 })).said).toMatch(TOO_MUCH);
+    expect((await called(url)).said).toHaveLength(100_000);
+  });
+
+  it('may send many small events', async () => {
+    const { url } = await listening({
+      call(response, _, { id }) {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        for (let i = 0; i < 300; i++) response.write(`: ${'a'.repeat(1000)}\r\n\r\n`);
+        response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: said('hi') })}\n\n`);
+      },
+    });
+    expect((await called(url, { maxAnswerBytes: 65_536 })).said).toBe('hi');
+  });
+
+  const SLOW = { type: 'string', pattern: '^(a+)+$' };
+  const NEARLY = `${'a'.repeat(40)}!`;
+
+  it('cannot stop this process with a pattern for arguments; the model sees the pattern', async () => {
+    const inputSchema = { type: 'object', properties: { message: SLOW, pattern: { type: 'string' } } };
+    const { url } = await listening({ list: (answer) => answer({ tools: [{ ...ECHO, inputSchema }] }) });
+    const { said: text } = await called(url, {}, NEARLY);
+    expect(text).toBe('hi');
+    const model = scriptedModel(['done']);
+    const server = mcp({ name: 'x', url, protocol: 'legacy' });
+    open.push({ close: () => server.close() });
+    await new Agent({ model, middleware: [server] }).run('go');
+    expect(JSON.stringify(model.requests[0]!.tools)).toContain('"pattern":"^(a+)+$"');
+  });
+
+  it('cannot stop this process with a pattern for its own results', async () => {
+    const outputSchema = { type: 'object', patternProperties: { '^(b+)+$': {} }, properties: { said: SLOW } };
+    const { url } = await listening({
+      list: (answer) => answer({ tools: [{ ...ECHO, outputSchema }] }),
+      call: (_, answer) => answer({ ...said('hi'), structuredContent: { said: NEARLY, [NEARLY]: 1 } }),
+    });
+    expect((await called(url)).said).toBe('hi');
+  });
+
+  it('still has its other rules checked, also about a member called pattern', async () => {
+    const inputSchema = {
+      type: 'object',
+      properties: { pattern: { type: 'number' } },
+      required: ['pattern'],
+    };
+    const { url, count } = await listening({
+      list: (answer) => answer({ tools: [{ ...ECHO, inputSchema }] }),
+    });
+    expect((await called(url)).said).toMatch(/Invalid arguments .*pattern/s);
+    expect(count('tools/call')).toBe(0);
+  });
+
+  it.each([302, 307, 308])(
+    'that redirects to another host (%i) does not get our headers there',
+    async (status) => {
+      const other = await listening();
+      const { url } = await listening({
+        call: (response) => void response.writeHead(status, { location: other.url }).end(),
+      });
+      const { said: text } = await called(url, { headers: { 'x-api-key': 'secret' } });
+      expect(text).toContain(`Redirect to ${other.url} not followed`);
+      expect(other.seen).toEqual([]);
+    },
+  );
+
+  it('that does not accept the headers any more is named with the status', async () => {
+    const { url } = await listening({ call: (response) => void response.writeHead(401).end('no') });
+    expect((await called(url)).said).toContain(
+      'MCP server "x" answered the call of "echo" with HTTP status 401. It did not accept the `headers`.',
+    );
+  });
+
+  it('that forgets the session is connected once more, and not for ever', async () => {
+    let calls = 0;
+    const once = await listening({
+      call: (response, answer) => (calls++ === 0 ? void response.writeHead(404).end() : answer(said('hi'))),
+    });
+    expect((await called(once.url)).said).toBe('hi');
+    const always = await listening({ call: (response) => void response.writeHead(404).end('gone') });
+    expect((await called(always.url)).said).toContain('with HTTP status 404');
+    expect([once.count('initialize'), always.count('initialize')]).toEqual([2, 2]);
+  });
+
+  it('that keeps saying that its list has changed is asked once per turn at most', async () => {
+    const { url, count } = await listening({
+      get(response) {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        const changed = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n';
+        const timer = setInterval(() => response.write(changed.repeat(100)), 1);
+        response.once('close', () => clearInterval(timer));
+      },
+    });
+    expect((await called(url)).said).toBe('hi');
+    // Connecting, two turns, and the call itself.
+    expect(count('tools/list')).toBeLessThanOrEqual(4);
+  });
+
+  it.each([
+    ['text/html', '<h1>Hi</h1>', 'Unexpected content type: text/html'],
+    ['application/json', '{"jsonrpc":', 'Unexpected end of JSON input'],
+    ['text/event-stream', ': nothing\n\n', 'went away during the call'],
+  ])('that answers with %s and %j is reported', async (type, body, problem) => {
+    const { url } = await listening({
+      call: (response) => void response.writeHead(200, { 'content-type': type }).end(body),
+    });
+    expect((await called(url)).said).toContain(problem);
+  });
+
+  it('whose tool has a broken schema: it is left out, and the result says why', async () => {
+    const inputSchema = { type: 'object', properties: { a: { $ref: '#/$defs/none' } } };
+    const { url } = await listening({
+      list: (answer) => answer({ tools: [ECHO, { name: 'broken', inputSchema }] }),
+    });
+    const { server, result } = await called(url);
+    expect(server.status.leftOut).toEqual([{ name: 'broken', why: expect.stringContaining('#/$defs/none') }]);
+    expect(result.changes.map(({ what }) => what)).toContainEqual(
+      expect.stringContaining('left out tool "broken"'),
+    );
+  });
+});
