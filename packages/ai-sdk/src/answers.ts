@@ -8,7 +8,7 @@ import { contentPart, ending, responseOf, warningsOf, withMetadata } from './to-
 export async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
   const result = await run.result.catch(rethrow);
   const answer = result.messages.findLast((message) => message.role === 'assistant');
-  // Our own stop comes with calls; any other is a refusal.
+  // We stop a run ourselves when its answer has calls. Any other stop is a refusal.
   const own = result.stop?.by === toolsStayOutside.name;
   if (answer && (result.status === 'done' || own)) return answer as AssistantMessage;
   const { reason = result.status, message = 'The call was stopped.', by } = result.stop ?? {};

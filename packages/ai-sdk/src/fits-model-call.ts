@@ -32,7 +32,7 @@ export function checkFits(middleware: Middleware): void {
     if (value !== undefined && !(Array.isArray(value) && value.length === 0))
       throw fail(`\`${member}\``, remedy!);
   }
-  // Live cells may be there: they last as long as a call, and nobody expects more of them.
+  // Live cells are fine: nobody expects them to outlast the run, which is one call here.
   const lasting = middleware.state?.find(({ scope, durable }) => scope !== 'call' && durable !== false);
   if (lasting)
     throw fail(

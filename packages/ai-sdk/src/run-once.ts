@@ -119,7 +119,7 @@ function settingsOf(params: Loose): ModelSettings {
   return {
     ...Object.fromEntries(known),
     ...(choice && { toolChoice: choice.type === 'tool' ? { tool: String(choice.toolName) } : choice.type }),
-    // For keys of caches and recordings: the call has them as they are.
+    // Only for the keys of caches and recordings: the call itself has these options unchanged.
     provider: {
       ...(isObject(providerOptions) && providerOptions),
       aiSdk: JSON.parse(JSON.stringify(Object.fromEntries(other))),
@@ -137,7 +137,7 @@ function changed(before: ModelSettings, after: ModelSettings): Loose {
   return { ...Object.fromEntries(plain), ...(!same && toolChoice !== undefined && { toolChoice: choice }) };
 }
 
-/** Never run here, so the AI SDK checks its arguments. */
+/** A tool that is never run here. The AI SDK runs it and checks its arguments. */
 function asTool({ name, description, inputSchema }: Loose): Tool {
   return {
     name: String(name),

@@ -21,7 +21,7 @@ export async function forkIn(
      WHERE t.seq = 0 RETURNING key`,
     [newId, seq, entries[0]!.at, entries.at(-1)!.at, run !== undefined, run?.tenant ?? null, source!.posted],
   );
-  // Made by somebody else in the meantime.
+  // Somebody else made it in the meantime.
   if (rows.length === 0) throw sessionConflict(newId, 0, (await locked(newId))?.seq ?? 0);
   const { key } = rows[0] as { key: string };
   const copied = JSON.stringify(entries.map(({ seq: _, ...entry }) => entry));

@@ -13,7 +13,7 @@ export async function allowancesOf(
   return { allowances: session ? await session.allowances() : [] };
 }
 
-/** Throws if there is no such allowance, or none any more. */
+/** Throws if there is no such allowance, or no longer. */
 export async function revokeAllowance(
   sources: Sources,
   anyone: Agent,

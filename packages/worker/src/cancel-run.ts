@@ -14,7 +14,7 @@ export async function cancelRun(
   const { turns, runs, later } = backend;
   const reason = given || 'The run was cancelled.';
   const first = jobOf(runId);
-  // One whose time has come just now is on its way, and is found below.
+  // A job whose time has just come is on its way to the queue, and is found below.
   const delayed = await (await later.getJob(first))?.remove().then(
     () => true,
     () => false,

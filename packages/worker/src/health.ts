@@ -3,7 +3,7 @@
 /** How long Redis and the store may take to be called healthy. */
 const ANSWER_MS = 2000;
 
-/** The names of those that don't answer in time. */
+/** The names of the parts that don't answer in time. */
 export async function notAnswering(
   asked: Readonly<Record<string, () => unknown>>,
 ): Promise<readonly string[]> {

@@ -1,7 +1,7 @@
 /** A worker's sign of life: how many places it has, and that it is there. */
 import type { Backend } from './options.js';
 
-/** How often a worker says that it is there, at least. */
+/** A worker says at least this often that it is there. */
 const BEAT_MS = 2000;
 /** How long BullMQ may take to show that it has a job. */
 const SWEEP_MS = 5000;
@@ -40,7 +40,7 @@ export class Heartbeat {
     clearTimeout(this.#timer);
   }
 
-  /** Its places are given up. */
+  /** Gives up the worker's places. */
   async leave(): Promise<void> {
     await this.backend.turns.beat(this.worker.id, -1, this.#deadAfterMs);
   }

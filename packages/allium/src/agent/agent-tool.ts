@@ -24,7 +24,7 @@ export interface AsToolOptions<Input = { prompt: string }, Output = Input>
   readonly inheritGuards?: boolean;
 }
 
-/** Checked by `tool()`. */
+/** `tool()` checks it. */
 const elsewhere = kinds.anything;
 
 const OPTIONS: Fields = {

@@ -14,7 +14,7 @@ export type Outcome<T> =
 
 /** A call under way, and who waits for it. */
 export interface Underway<T> {
-  /** Who makes it. Whoever asks from inside it, as a sub-agent may, must not wait for it: it waits for them. */
+  /** Who makes the call. A call from inside it, such as a sub-agent's, must not wait for it, because it waits for that call. */
   readonly by: Context;
   /** Most calls have nobody waiting for them, and no set for those. */
   waiters: Set<Waiter<T>> | undefined;

@@ -5,7 +5,7 @@ export class Lru<T> {
   private readonly entries = new Map<string, T>();
   // Kept, and continued from: a new iterator would pass everything that was dropped since the map last grew.
   private oldest = this.entries.keys();
-  /** How often a key was set since that iterator was made. */
+  /** How many times a key was set since that iterator was made. */
   private moves = 0;
 
   constructor(private readonly maxEntries: number) {}
@@ -25,7 +25,7 @@ export class Lru<T> {
   private move(key: string, value: T): void {
     this.entries.delete(key);
     this.entries.set(key, value);
-    // An iterator that stands still keeps every table alive that the map has had since.
+    // An idle iterator keeps alive every table that the map has had since.
     if (++this.moves <= 2 * this.entries.size + 100) return;
     this.moves = 0;
     this.oldest = this.entries.keys();

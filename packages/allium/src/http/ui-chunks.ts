@@ -17,9 +17,9 @@ export class UiChunks {
   private writing:
     | { readonly type: 'text' | 'reasoning'; readonly id: string; readonly block: number }
     | undefined;
-  /** Those of this step. */
+  /** The calls of this step. */
   private readonly calls = new Set<string>();
-  /** Those that are in the message. The client fails if it is told of another. */
+  /** The calls in the message. The client fails if it is sent any other. */
   private readonly known: Set<string>;
   private readonly questions = new Map<string, Question>();
   private readonly denied = new Set<string>();

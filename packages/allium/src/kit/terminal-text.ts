@@ -25,7 +25,7 @@ const ORDINARY = [
   String.raw`(?<=\p{Script=Han})[\u{e0100}-\u{e01ef}]`,
 ].join('|');
 
-/** Most texts have only these, none of which is hidden. The patterns for others take a millisecond to make. */
+/** Most texts have only these characters, none of which is hidden. Building the patterns for others takes a millisecond. */
 const PLAIN = /^[\t\n -~\xa1-\xac\xae-\u02ff\u2010-\u2027]*$/;
 
 /**

@@ -54,7 +54,7 @@ export class Recorder implements Recording {
   private readonly since: { readonly at: number };
   /** The value of `now()` at that time. */
   private start: number;
-  /** When a layer was left that is just calling inward; otherwise 0. */
+  /** When the layer that is now calling inward stopped its own work; otherwise 0. */
   leftAt = 0;
   private hasOwnPrompt = false;
   /** How long guards have taken since their last verdict. */
@@ -87,7 +87,7 @@ export class Recorder implements Recording {
     return precise(this.run.clock);
   }
 
-  /** When something begins. What a layer calls begins when the layer is left, so that its time is read once. */
+  /** When something begins. If a layer calls it, that is when the layer's own time stopped, so the clock is read once. */
   started(): number {
     const { leftAt } = this;
     this.leftAt = 0;
@@ -210,7 +210,7 @@ export class Recorder implements Recording {
     this.add(HUMAN, ANSWERS[type], ctx, this.now(), 0, { changes });
   }
 
-  /** What somebody did about a call, also before a resume. */
+  /** What was done about a call, including before a resume. */
   actsOn({ toolCall: { id } }: ToolContext, name: string): readonly TraceRecord[] {
     const { before, all } = this.kept;
     const now = all.filter(({ by }) => by === name).map(({ record }) => record);

@@ -168,7 +168,7 @@ function sentence(record: TraceRecord): string {
 
 const AGAIN = { retry: 'tried again after: ', fallback: 'took another model after: ' };
 
-/** A message of an error may be a sentence of its own. */
+/** The message of an error may already be a sentence. */
 function ended(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -183,7 +183,7 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
     const servers = await Promise.all(made.mcp.map(findServer));
     const { hazards, tools } = agent.explain();
     await made.close();
-    // What is wrong with a server that isn't reached is said below.
+    // Below it says what is wrong with a server that can't be reached.
     const gone = made.mcp.flatMap(({ name }, i) => (servers[i]!.status === 'problem' && name ? [name] : []));
     return [
       {

@@ -60,7 +60,7 @@ export async function judged(
   subject: Pick<GuardSubject, 'text' | 'result'>,
   { context }: GuardContext,
   { model, policy, kind, timeoutMs = 15_000, onUnclear = 'deny', clock = systemClock }: JudgeOptions,
-  /** What it is compared with: as little to be trusted as the text. */
+  /** What the text is compared with. It can be trusted as little as the text. */
   sources: readonly string[] = [],
 ): Promise<Verdict | undefined> {
   const text = textsOf(subject);

@@ -97,7 +97,7 @@ function www(text: string, at: number): Begun | undefined {
   return /^www\./i.test(text.slice(at, at + 4)) && isWordCode(text.charCodeAt(at + 4)) ? [at, at] : undefined;
 }
 
-/** Longer attributes are no addresses. */
+/** Longer attributes aren't addresses. */
 const ATTRIBUTE = 2048;
 
 function endOf(text: string, start: number, from: number): number {

@@ -23,7 +23,7 @@ export function verdictOf(said: Exclude<Checked, readonly Span[]>): Verdict | un
   return typeof said === 'string' ? { type: 'deny', reason: said } : (said as Verdict);
 }
 
-/** The spans of a text. What is said about the text as a whole is said about all of it. */
+/** The spans of a text. An objection to the whole text is one span over all of it. */
 export function spansOf(said: Awaitable<Checked>, text: string): readonly Span[] {
   // The kernel refuses it, with an error that says what to do.
   if (isThenable(said)) return said as never;
@@ -41,7 +41,7 @@ export function spansOf(said: Awaitable<Checked>, text: string): readonly Span[]
 const RETURNS =
   "A check returns spans, { type: 'allow' }, { type: 'deny', reason }, { type: 'rewrite', text }, true, a reason, or nothing.";
 
-/** Asks a check that takes its time. Spans are cut here, because the guard only takes a verdict from it. */
+/** Asks an async check. Spans are cut here, because an async guard can only return a verdict. */
 export function judgeOf(check: Check, { action = 'redact', replacement = '[redacted]' }: Cutting) {
   return async (subject: GuardSubject, ctx: GuardContext): Promise<Verdict | undefined> => {
     const said = await check(subject.text, ctx);

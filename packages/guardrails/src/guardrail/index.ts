@@ -46,7 +46,7 @@ export function guardrail(options: GuardrailOptions): Middleware {
   checkFields('guardrail()', OPTIONS, options);
   const { check, judge, models = [], replacement, parallel, hold = 'full', action } = options;
   if (!check && !judge) throw invalidOption('check', 'a function, unless `judge` is one', check);
-  // Only a function that is called with the whole text can take its time.
+  // Only a function that gets the whole text can be async.
   const waits = check !== undefined && (parallel === true || isAsync(check));
   if (waits && judge) throw invalidOption('judge', 'left out beside a `check` that takes its time', judge);
   const judges =

@@ -147,7 +147,7 @@ export function findUrls(text: string, from: number): Finding[] {
   return found;
 }
 
-/** Where an address ends: the punctuation of the sentence around it is no part of it. */
+/** Where an address ends. The punctuation of the sentence around it isn't part of it. */
 function addressEnd(text: string, start: number): number {
   ADDRESS.lastIndex = start;
   const address = ADDRESS.exec(text)?.[0] ?? '';

@@ -18,7 +18,7 @@ export interface Recognized {
 
 export const OPTIONS = {
   ...SEARCH_FIELDS,
-  /** What to look for. @default everything it knows but `url` */
+  /** What to look for. @default everything it knows except `url` */
   types: kinds.listOf(kinds.oneOf(...PII_TYPES)) as Kind<readonly PiiType[]>,
   /**
    * What replaces it: `redact` writes `[email]`, `mask` keeps the last digits, `hash` writes the same code for the
@@ -58,7 +58,7 @@ export type PiiOptions = OptionsOf<typeof OPTIONS>;
  */
 export function pii(options: PiiOptions = {}): Middleware {
   checkFields('pii()', OPTIONS, options);
-  // Without a secret, a number is soon guessed from its code.
+  // Without a secret, a number is soon guessed from its hash.
   const {
     types = DEFAULT_TYPES,
     strategy = 'redact',

@@ -129,7 +129,7 @@ function passages(
 }
 
 const { ignore, outrank } = conceptIndex;
-/** What joins an order to the next one. */
+/** The words that join an order to the next one. */
 const JOINT = /,? (?:and|then) (?=\p{L})/u;
 const QUOTE = /["'`]/;
 

@@ -87,7 +87,7 @@ function searchRun(text: string, start: number, end: number, found: Finding[]): 
   }
 }
 
-/** `xxxxxxxx`, `your-key-here`, `abcabcabc…`: nobody takes these for keys, whatever stands before them. */
+/** `xxxxxxxx`, `your-key-here`, `abcabcabc…`: these are never keys, whatever stands before them. */
 function isPattern(body: string): boolean {
   if (/(.)\1{7}/.test(body) || /your[-_]|placeholder|redacted|xxxx|dummy/i.test(body)) return true;
   return new Set(body.slice(0, 64)).size < Math.min(8, body.length / 3);

@@ -44,7 +44,7 @@ export const OPTIONS = {
   deny: kinds.names,
   /**
    * Patterns that arguments have to match, by tool and then by path as in a rule. Checked after `deny`: a call with an
-   * argument that doesn't match is refused. One that is left out is no reason to.
+   * argument that doesn't match is refused. A missing argument is not.
    */
   args: kinds.recordOf(kinds.recordOf(pattern)) as Kind<
     Readonly<Record<string, Readonly<Record<string, RegExp | string>>>>

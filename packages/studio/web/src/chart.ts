@@ -64,7 +64,7 @@ export function draw(
   );
 }
 
-/** A canvas knows no variables and, in some browsers, no `color-mix`: let an element work it out. */
+/** A canvas doesn't understand variables nor, in some browsers, `color-mix`, so an element works the colour out. */
 function resolved(text: string): string {
   const probe = document.createElement('i');
   probe.style.color = text;

@@ -149,7 +149,7 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   );
 }
 
-/** The execution has ended all the same, but nobody is shown what isn't written. */
+/** Reports that the execution has ended, without its result: nothing is shown that isn't written. */
 function notRecorded(call: Call, message: ToolMessage, error: unknown): never {
   const { content } = errorResult(`Not recorded: ${messageOf(error)}`);
   reportEnd(call, Object.freeze({ ...message, content, details: undefined, isError: true }));

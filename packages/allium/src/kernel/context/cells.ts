@@ -214,7 +214,7 @@ export class Cells implements Base {
   setLive<T>(cell: StateCell<T>, value: T): void {
     this.live ??= new Map();
     this.live.set(cell, value);
-    // It may fail before somebody awaits it, or nobody ever does.
+    // It may fail before anybody awaits it, or nobody ever does.
     if (value instanceof Promise) leaveAlone(value);
   }
 

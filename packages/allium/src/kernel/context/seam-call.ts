@@ -9,8 +9,8 @@ import type { Awaitable } from '../protocol/store.js';
 import type { RequestParts, RunPort } from './run-port.js';
 
 /**
- * Control signals are latched here, so they count even if a layer swallows them. It has a scope and isn't one: scopes are
- * walked at every step, which is slow if they have many shapes.
+ * Control signals are latched here, so they count even if a layer swallows them. It has a scope instead of being one: scopes
+ * are walked at every step, which is slow if they have many shapes.
  */
 export class SeamCall {
   /** Calls of the model or tool itself. */

@@ -79,7 +79,7 @@ function readFrom(
   });
 }
 
-/** Deleted since it was opened, and perhaps made anew. */
+/** Was it deleted since it was opened, and perhaps made again? */
 function madeAnew(store: Store, state: SessionState): Awaitable<void> {
   state.forget();
   return catchUpWhole(store, state);

@@ -25,7 +25,7 @@ export class SessionState implements CellHolder {
   /** How many reads of the journal into this state are in progress. */
   reading = 0;
   tenant: string | undefined;
-  /** May lack the messages before the snapshot it was read from, until `readBack` or `readHistory` reads them. */
+  /** May begin after a snapshot. `readBack` and `readHistory` read the messages before it. */
   history = new History();
   /** The last entry that a snapshot is known to cover, and how many more are written before the next one. */
   snapshotAt = 0;
@@ -274,7 +274,7 @@ function hasCall(content: readonly AssistantContent[], id: string, end: number):
   return false;
 }
 
-/** Is there something that isn't sent back, or nothing at all? By index, because `some` is slow on frozen lists. */
+/** Does it have something that isn't sent back, or nothing at all? By index, because `some` is slow on frozen lists. */
 export function holdsWithheld(content: readonly AssistantContent[]): boolean {
   for (let i = 0; i < content.length; i++) if (isWithheld(content[i]!)) return true;
   return content.length === 0;

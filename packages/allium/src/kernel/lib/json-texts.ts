@@ -22,7 +22,7 @@ export function withTexts(value: unknown, texts: readonly string[]): unknown {
 /** The texts in something, and the way to put others in their place. */
 export interface Lens<T> {
   readonly texts: readonly Text[];
-  /** `left`: what is left of each text. */
+  /** `left`: each text after the change. */
   put(left: readonly Text[]): T;
 }
 

@@ -94,7 +94,7 @@ export function toToolResult(value: unknown): ToolResult {
     if (isContentList(value)) return { content: ownContent(value), isError: false };
   }
   const text = jsonText(value);
-  // That is what a promise looks like that somebody forgot to await.
+  // This is probably a promise that somebody forgot to await.
   if (text?.includes('{}')) leaveAlone(value);
   if (text === undefined)
     throw new TypeError(`A tool must return text, a JSON value or content, got ${shown(value)}.`);

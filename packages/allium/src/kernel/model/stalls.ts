@@ -38,7 +38,7 @@ export interface Watched {
   readonly clock: Clock;
   /** Time that doesn't count: the reader is slow, not the model. */
   readonly pausedMs: number;
-  /** Its place among the streams to be looked at soon, or -1. */
+  /** Its index in the list of streams to check soon, or -1. */
   place: number;
   /** The process is about to wait for something. */
   look(): void;

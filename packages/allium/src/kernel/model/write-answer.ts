@@ -151,7 +151,7 @@ export function startsWithMessage(run: ModelRun, message: AssistantMessage, tool
     const part = content[i]!;
     if (part.type !== 'tool-call') continue;
     const tool = run.findTool(part.name, tools);
-    // They don't all begin at once, so each is journaled when it does.
+    // They don't all begin at once, so each is journaled when it begins.
     if (tool?.sequential || tool?.concurrency !== undefined) return false;
     if (inDoubtPolicy(tool) === 'fail') matters = true;
   }

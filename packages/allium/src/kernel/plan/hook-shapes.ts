@@ -49,7 +49,7 @@ const STOP: Kind = kinds.shape({
   message: kinds.text,
 });
 
-/** Must be of one of these kinds. */
+/** The value must be of one of these kinds. */
 function of(...wanted: readonly Kind[]): Shape['wrong'] {
   return (answer) => (wanted.some((kind) => isOf(kind, answer)) ? undefined : '');
 }

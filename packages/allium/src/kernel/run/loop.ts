@@ -291,7 +291,7 @@ function reportTurnEnd(run: Run, message: AssistantMessage | undefined, toolResu
 function goesOn(run: Run, { more }: TurnEnd): Awaitable<boolean> {
   const due = drain(run, more ? 'steer' : 'all');
   if (due !== undefined) return takeIn(run, more, due);
-  // Another turn checks that first.
+  // If there is another turn, that one checks it first.
   if (!more) throwIfEnding(run);
   return more;
 }

@@ -70,7 +70,7 @@ export class ToolBatch implements CallBatch {
     return this.approving;
   }
 
-  /** Waits only where something does. By index, because an async function has to keep the state of every loop. */
+  /** Awaits only what has to be awaited. By index, because an async function has to keep the state of every loop. */
   async run(): Promise<BatchOutcome> {
     const { runner, open } = this;
     try {

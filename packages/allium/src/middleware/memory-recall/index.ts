@@ -203,7 +203,7 @@ function itemsOf(
   const { runId, sessionId } = ctx;
   if (!Array.isArray(texts) || !texts.every((text) => typeof text === 'string'))
     throw new TypeError('remember() must return a list of texts.');
-  // Another session would read a placeholder as one of its own.
+  // Another session would take a placeholder for one of its own.
   const own = scope === 'session' ? texts : texts.map((text) => withoutPlaceholders(text, ctx));
   return own.map((text, i) => ({ id: `${runId}.${i}`, text, at, sessionId }));
 }

@@ -18,7 +18,7 @@ import {
 import { checkKeys, deepFreeze } from '../../kit/index.js';
 import { checkFork, firstRun, listPage, parentOf, type SyncStore, takenBy } from '../kit/index.js';
 
-/** One for all that ask in vain: every turn asks. */
+/** One empty list for every call that finds nothing: every turn makes such a call. */
 const NOTHING: readonly never[] = Object.freeze([]);
 
 /**
@@ -60,7 +60,7 @@ class MemoryStore implements SyncStore {
     const seq = journal === undefined ? 0 : journal.entries.length;
     if (seq !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, seq);
     if (entries.length === 0) return seq;
-    // First of all: a getter that throws must not leave half a batch behind.
+    // Do this first: a getter that throws must not leave half a batch behind.
     for (let i = 0; i < entries.length; i++) freezeEntry(entries[i]!);
     if (journal === undefined) {
       journal = new Journal();

@@ -131,7 +131,7 @@ export class Appends {
       .filter(({ seq }) => seq >= fromSeq);
   }
 
-  /** Not if others have deleted the session since. */
+  /** Undefined if somebody has deleted the session since. */
   keep(sessionId: string, { seq, state }: Snapshot): void {
     const key = this.#sessions.known(sessionId)?.key;
     if (key !== undefined)

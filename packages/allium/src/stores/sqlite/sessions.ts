@@ -87,7 +87,7 @@ export class Sessions {
       started ? 1 : 0,
       tenant ?? null,
     );
-    // Its inbox is empty: whoever posts something makes the session.
+    // Its inbox is empty: posting an item would have made the session.
     return row && { key: row.key, head: 0, last: 0, started, quiet: true, emptyAt: moment() };
   }
 
@@ -128,7 +128,7 @@ export class Sessions {
     return rows.length > limit ? { sessions, next: listCursor(sessions[limit - 1]!) } : { sessions };
   }
 
-  /** With the sessions of its sub-agents. */
+  /** Deletes it with the sessions of its sub-agents. */
   delete(sessionId: string): void {
     const { from, to } = idsBelow(sessionId);
     const named = 'SELECT key, id FROM allium_sessions WHERE id = ?1 OR (id >= ?2 AND id < ?3)';
