@@ -80,7 +80,7 @@ export function composeAs(
     middleware,
     names: Object.freeze(middleware.map(({ name }) => name)),
     layers,
-    onions: { model: undefined, tool: undefined },
+    onions: { run: undefined, model: undefined, tool: undefined },
     rules,
     guards,
     restores: middleware.flatMap((one) => (one.middleware.guard?.restore ? plannedGuard(one) : [])),

@@ -78,7 +78,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   /** What the tool threw, if that was the last thing it did, or else a layer around it. */
   declare failure: { readonly error: unknown } | undefined;
   /** Questions of `ctx.suspend()` under way: a tool that doesn't await the answer has no result before it either. */
-  declare private asking: Set<{ readonly ctx: ToolContext; readonly answer: Promise<Decision> }> | undefined;
+  declare private asking: Set<Question> | undefined;
 
   constructor(batch: CallBatch, index: number, toolCall: ToolCall) {
     const { runner: run } = batch;
@@ -181,11 +181,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
 
   /** Settles with the open questions of the call, or of the contexts around `inner`; undefined if there are none. */
   answered(inner?: Scope): Promise<unknown> | undefined {
-    if (this.asking === undefined) return undefined;
-    const open = [...this.asking].filter(
-      ({ ctx }) => !ctx._isOver && (inner === undefined || inner.isWithin(ctx._scope)),
-    );
-    return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
+    return this.asking && answersTo(this.asking, inner);
   }
 
   /** A question without an answer holds back the calls beside it: the answer may change everything. */
@@ -285,6 +281,19 @@ Object.assign(Call.prototype, {
 });
 
 const NO_VERDICT: Partial<CallVerdict> = Object.freeze({});
+
+/** A question of `ctx.suspend()`. */
+interface Question {
+  readonly ctx: ToolContext;
+  readonly answer: Promise<Decision>;
+}
+
+function answersTo(asking: Set<Question>, inner: Scope | undefined): Promise<unknown> | undefined {
+  const open = [...asking].filter(
+    ({ ctx }) => !ctx._isOver && (inner === undefined || inner.isWithin(ctx._scope)),
+  );
+  return open.length === 0 ? undefined : Promise.all(open.map(({ answer }) => answer));
+}
 
 /** Contracts of this package that broke, and what a schema raises when it can't judge anything at all. */
 const UNREPAIRABLE: readonly string[] = [

@@ -196,7 +196,7 @@ export interface OverlayMark {
 
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
-  private staged: CellWrite[] = [];
+  private staged: readonly CellWrite[] = NOTHING;
   /** The values of live cells. */
   private live: Map<StateCell<any>, unknown> | undefined = undefined;
 
@@ -237,7 +237,8 @@ export class Cells implements Base {
   }
 
   stageAll(writes: readonly CellWrite[]): void {
-    for (const write of writes) if (write.cell.scope !== 'call') this.staged.push(write);
+    const lasting = writes.filter(({ cell }) => cell.scope !== 'call');
+    if (lasting.length > 0) this.staged = [...this.staged, ...lasting];
   }
 
   get dirty(): boolean {
@@ -249,7 +250,7 @@ export class Cells implements Base {
     const { staged } = this;
     if (staged.length === 0) return NOTHING;
     // Cleared first: a write that fails must not block all later commits.
-    this.staged = [];
+    this.staged = NOTHING;
     const changes: CellChange[] = [];
     for (const cell of new Set(staged.map((write) => write.cell))) {
       const key = this.keyOf(cell);
@@ -300,6 +301,8 @@ export class Cells implements Base {
   }
 }
 
+const NONE: CellHolder = { cells: undefined };
+
 function copyOf({ cells }: CellHolder): CellHolder {
-  return { cells: cells && new Map(cells) };
+  return cells ? { cells: new Map(cells) } : NONE;
 }

@@ -71,10 +71,14 @@ export class Journal implements Linked<Journal> {
 
   /**
    * From here on only `end` may write: code that was left behind might still try. Resolves when pending appends are written
-   * or have failed, because only then the state shows what has to be ended.
+   * or have failed, because only then the state shows what has to be ended; usually there are none.
    */
-  async seal(): Promise<void> {
+  seal(): Promise<void> | undefined {
     this.sealed = true;
+    return this.busy || this.waiting.length > 0 ? this.settlePending() : undefined;
+  }
+
+  private async settlePending(): Promise<void> {
     try {
       while (this.busy || this.waiting.length > 0) await this.flush();
     } catch {
@@ -120,7 +124,8 @@ export class Journal implements Linked<Journal> {
     if (this.broken !== undefined) throw this.broken;
     const { state } = this;
     const at = this.clock.now();
-    for (const body of bodies as readonly (EntryDraft & { readonly runId?: string })[]) {
+    for (let i = 0; i < bodies.length; i++) {
+      const body = bodies[i] as EntryDraft & { readonly runId?: string };
       // Code that ignored an abort may still write. A run that has ended takes no more entries.
       if (body.runId !== undefined && body.runId !== state.open?.runId)
         throw tooLate(body.runId, state.sessionId, body.type);
@@ -182,7 +187,7 @@ export class Journal implements Linked<Journal> {
 
   private apply(entries: readonly NewEntry[]): void {
     // Cells got their values when they were committed, and may have newer ones by now.
-    for (const entry of entries) if (entry.type !== 'state') this.state.apply(entry);
+    for (let i = 0; i < entries.length; i++) if (entries[i]!.type !== 'state') this.state.apply(entries[i]!);
   }
 
   /** Nothing more is written after a failure: the state in memory may be ahead of the store. */

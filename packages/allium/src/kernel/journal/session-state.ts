@@ -5,6 +5,7 @@ import {
   type AssistantContent,
   NO_USAGE,
   NOTHING,
+  type ToolCall,
   toolCallsOf,
   type Usage,
   UsageTotal,
@@ -196,7 +197,7 @@ export class SessionState implements CellHolder {
     run.stop ??= stop;
     if (!batch)
       throw corrupt(this, `holds a result for call "${message.toolCallId}", but no such call was made.`);
-    const place = batch.calls.findIndex((call) => call.id === message.toolCallId);
+    const place = placeOf(batch.calls, message.toolCallId);
     if (place < 0 || batch.results[place])
       throw corrupt(
         this,
@@ -208,7 +209,7 @@ export class SessionState implements CellHolder {
     this.toolCalls++;
     if (++batch.answered < batch.calls.length) return;
     // Results arrive as tools finish; the history has them in the order of the calls.
-    for (const result of batch.results) this.history.append(result!);
+    for (let i = 0; i < batch.results.length; i++) this.history.append(batch.results[i]!);
     run.count += batch.calls.length;
     run.terminate = batch.terminating === batch.calls.length;
     run.batch = undefined;
@@ -263,6 +264,10 @@ export function sum(a: number | undefined, b: number | undefined): number | unde
 export function isWithheld(part: AssistantContent): boolean {
   if (part.type === 'text') return part.text === '' && part.metadata === undefined;
   return part.type === 'thinking' && part.redacted === true && part.signature === undefined;
+}
+
+function placeOf(calls: readonly ToolCall[], id: string): number {
+  return calls.findIndex((call) => call.id === id);
 }
 
 /** Is this the id of one of the calls before `end`? */

@@ -13,7 +13,7 @@ import { runWrap } from './run-wrap.js';
 
 /** A plan with its onions, made with the first call. */
 export interface ComposedPlan extends Plan {
-  readonly onions: { model: Onion | undefined; tool: Onion | undefined };
+  readonly onions: { run: Onion | undefined; model: Onion | undefined; tool: Onion | undefined };
 }
 
 const reportingPlans = new WeakMap<ComposedPlan, ComposedPlan>();
@@ -22,7 +22,10 @@ const reportingPlans = new WeakMap<ComposedPlan, ComposedPlan>();
 export function reportingPlan(plan: ComposedPlan, tracer: Tracer): ComposedPlan {
   let made = reportingPlans.get(plan);
   if (!made) {
-    made = Object.freeze({ ...tracer.plan(plan), onions: { model: undefined, tool: undefined } });
+    made = Object.freeze({
+      ...tracer.plan(plan),
+      onions: { run: undefined, model: undefined, tool: undefined },
+    });
     reportingPlans.set(plan, made);
   }
   return made;

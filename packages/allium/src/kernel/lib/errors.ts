@@ -326,11 +326,9 @@ export function errorKind(error: unknown): string {
 
 /** Is it a promise, or something else with `then()`? */
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  if (typeof value !== 'object' || value === null) return false;
   // Nearly all thenables are promises, and asking all kinds of objects for `then` is slow.
-  if (value instanceof Promise) return true;
-  return (
-    typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
-  );
+  return value instanceof Promise || typeof (value as { then?: unknown }).then === 'function';
 }
 
 /** Is it an object with no other keys than these? */

@@ -151,11 +151,16 @@ export interface StreamTransform {
   end?(emit: (part: ModelPart) => void): void;
 }
 
+/** The last one made. Nearly always the same model is asked for, and every answer keeps its name. */
+let named = { provider: '', id: '', name: '/' };
+
 /** The name of a model in messages, prices and explanations: `provider/id`. */
 export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
   if (typeof model !== 'object' || model === null)
     throw invalidOption('model', 'a model with provider and id', model);
-  return `${model.provider}/${model.id}`;
+  const { provider, id } = model;
+  if (provider !== named.provider || id !== named.id) named = { provider, id, name: `${provider}/${id}` };
+  return named.name;
 }
 
 export const MODEL: Kind<Model> = kinds.model<Model>();

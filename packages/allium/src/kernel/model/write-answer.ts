@@ -84,16 +84,13 @@ function entryOf(
   costUsd: number | undefined,
 ): EntryDraft {
   const { _run: run } = ctx;
+  const { runId } = run;
   const runs = decision === 'natural' && whyIncomplete(message, undefined) === undefined;
   const offered = offeredOf(ctx, message);
-  const entry: Writable<EntryDraft & { type: 'message' }> = {
-    v: ENTRY_VERSION,
-    at: 0,
-    type: 'message',
-    runId: run.runId,
-    message,
-  };
-  if (runs && startsWithMessage(run, message, ctx._offered)) entry.started = true;
+  const entry: Writable<EntryDraft & { type: 'message' }> =
+    runs && startsWithMessage(run, message, ctx._offered)
+      ? { v: ENTRY_VERSION, at: 0, type: 'message', runId, message, started: true }
+      : { v: ENTRY_VERSION, at: 0, type: 'message', runId, message };
   if (costUsd !== undefined) entry.costUsd = costUsd;
   // Messages to inject after the results are written with the message.
   if (inject.length > 0) entry.inject = stamped(inject);

@@ -50,16 +50,25 @@ export async function execute(start: Start): Promise<RunResult> {
     stopTimer = timeLimit(run, scope);
     if (run.watched)
       run.emit({ type: 'agent_start', runId: run.runId, sessionId: run.sessionId, resumed: run.resumed });
-    const { result: given, failure } = await wholeRun(run, stillborn ? options.signal : undefined);
-    const result = finalResult(run, given);
-    const shown = shownResult(run, result);
-    if (run.watched) {
-      const end = { type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result } as const;
-      run.events.emit(end, shown === result ? end : { ...end, result: shown });
+    // If every question is answered when the end is written, it goes through the layers again.
+    for (let input = start.input ?? []; ; input = []) {
+      const ctx = new RunContext(run, scope, input, { input: undefined });
+      let ended: Ended;
+      try {
+        if (judgesOptions(run)) await judgeOptions(run, ctx);
+        ended = endedWith(run, ctx, await inLayers(run, ctx));
+      } catch (error) {
+        // An error that an abort caused counts as the abort.
+        const aborted = scope.aborted && run.loop !== 'given up' && !isControl(error);
+        ended = endedBy(run, aborted ? scope.reason : error, ctx);
+      }
+      // A sub-agent whose call was given up may still be winding down. It must not outlive the run.
+      if (run.children.running) await Promise.allSettled(run.children.running.values());
+      if (stillborn) return conclude(run, endedBy(run, abortOf(options.signal!), ctx));
+      const closing = closeRun(run, ended, ctx);
+      const closed = closing instanceof Promise ? await closing : closing;
+      if (closed) return conclude(run, closed);
     }
-    run.end();
-    if (failure) throw toRunError(run, failure.error, shown);
-    return shown;
   } finally {
     stopTimer?.();
     unlink?.();
@@ -67,33 +76,27 @@ export async function execute(start: Start): Promise<RunResult> {
   }
 }
 
-/**
- * Goes through the layers and writes the end. If every question is answered by then, goes through the layers again.
- */
-async function wholeRun(run: Run, stillborn: AbortSignal | undefined): Promise<Ended> {
-  for (let input = run.start.input ?? []; ; input = []) {
-    const ctx = new RunContext(run, run.scope, input, { input: undefined });
-    let ended: Ended;
-    try {
-      const judges = run.options !== NONE_DECLARED && run.plan.guards.input.length > 0;
-      if (judges && run.loop === 'to come') await judgeOptions(run, ctx);
-      const result = await inLayers(run, ctx);
-      const { latched } = run.call;
-      // A signal that a layer swallowed still counts.
-      const swallowed = latched !== undefined && result.status === 'done';
-      ended = swallowed ? endedBy(run, latched, ctx) : { result };
-    } catch (error) {
-      // An error that an abort caused counts as the abort.
-      const aborted = run.scope.aborted && run.loop !== 'given up' && !isControl(error);
-      ended = endedBy(run, aborted ? run.scope.reason : error, ctx);
-    }
-    // A sub-agent whose call was given up may still be winding down. It must not outlive the run.
-    if (run.children.running) await Promise.allSettled(run.children.running.values());
-    if (stillborn) return endedBy(run, abortOf(stillborn), ctx);
-    const closing = closeRun(run, ended, ctx);
-    const closed = closing instanceof Promise ? await closing : closing;
-    if (closed) return closed;
+function judgesOptions({ options, plan, loop }: Run): boolean {
+  return options !== NONE_DECLARED && plan.guards.input.length > 0 && loop === 'to come';
+}
+
+/** A signal that a layer swallowed still counts. */
+function endedWith(run: Run, ctx: RunContext, result: RunResult): Ended {
+  const { latched } = run.call;
+  return latched !== undefined && result.status === 'done' ? endedBy(run, latched, ctx) : { result };
+}
+
+/** Reports the end and returns the result that the caller reads, or throws. */
+function conclude(run: Run, { result: given, failure }: Ended): RunResult {
+  const result = finalResult(run, given);
+  const shown = shownResult(run, result);
+  if (run.watched) {
+    const end = { type: 'agent_end', runId: run.runId, sessionId: run.sessionId, result } as const;
+    run.events.emit(end, shown === result ? end : { ...end, result: shown });
   }
+  run.end();
+  if (failure) throw toRunError(run, failure.error, shown);
+  return shown;
 }
 
 /** The time limit counts from here, so it also holds for a store that is slow to open the session. */
@@ -117,25 +120,29 @@ async function inTime(begun: Promise<Run>, { agent, options, scope }: Start): Pr
 function inLayers(run: Run, ctx: RunContext): Promise<RunResult> {
   // Twice the time of calls: they must be over first, so that open ones are answered.
   const graceMs = 2 * run.agent.teardownTimeoutMs;
-  const onion = new Onion(run.plan.layers.run, (inner: RunContext) => insideLayers(run, inner));
-  return run.supervise(Promise.resolve(onion.enter(0, ctx)) as Promise<RunResult>, graceMs);
+  const { layers, onions } = run.plan;
+  onions.run ??= new Onion(layers.run, insideLayers);
+  return run.supervise(Promise.resolve(onions.run.enter(0, ctx)) as Promise<RunResult>, graceMs);
 }
 
 /** Inside all run layers: the loop. A stop becomes a result here; errors and aborts go on outward. */
-async function insideLayers(run: Run, ctx: RunContext): Promise<RunResult> {
+function insideLayers(ctx: RunContext): Promise<RunResult> {
+  const run = ctx._run as Run;
   if (run.loop === 'to come') run.loop = 'begun';
-  try {
-    const stop = await converse(run, ctx);
-    return resultOf(run, STATUS[stop.reason] ?? 'stopped', stop);
-  } catch (thrown) {
-    // Guards may still be judging the input: it is taken in or refused before the run ends.
-    const error = run.pendingInput ? await run.pendingInput.endedBy(thrown) : thrown;
-    const kind = controlKind(error);
-    if (kind === 'stop') return endedBy(run, error, ctx).result;
-    // Swallowing an abort does not undo it.
-    if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
-    throw error;
-  }
+  return converse(run, ctx).then(
+    (stop) => resultOf(run, STATUS[stop.reason] ?? 'stopped', stop),
+    (error) => brokenOff(run, ctx, error),
+  );
+}
+
+async function brokenOff(run: Run, ctx: RunContext, thrown: unknown): Promise<RunResult> {
+  // Guards may still be judging the input: it is taken in or refused before the run ends.
+  const error = run.pendingInput ? await run.pendingInput.endedBy(thrown) : thrown;
+  const kind = controlKind(error);
+  if (kind === 'stop') return endedBy(run, error, ctx).result;
+  // Swallowing an abort does not undo it.
+  if (kind === 'abort' && run.loop !== 'given up') run.call.latch(error);
+  throw error;
 }
 
 /** The status of a run that ended for this reason. Any other is `stopped`. */

@@ -36,12 +36,14 @@ const NO_CHILDREN: Below = { states: undefined };
 
 /** While the run is under way, its cells are read as they are at the moment. */
 export function liveState(result: RunResult, run: ReadableRun): void {
-  ReadableResult.keep(result, readerOf(run.cells, run.children), tracedBy(run));
+  ReadableResult.keep(result, { cells: run.cells, below: run.children, traced: tracedBy(run) });
 }
 
 /** From here on they stay as they are, whatever the session does next. */
 export function finalState(result: RunResult, run: ReadableRun): void {
-  ReadableResult.keep(result, readerOf(run.cells.copy(), { states: run.children.states }), tracedBy(run));
+  const { states } = run.children;
+  const below = states ? { states } : NO_CHILDREN;
+  ReadableResult.keep(result, { cells: run.cells.copy(), below, traced: tracedBy(run) });
 }
 
 function tracedBy({ trace, runId, sessionId, history, children }: ReadableRun): Traced | undefined {
@@ -56,8 +58,11 @@ interface Traced extends Omit<TracedRun, 'history' | 'children'> {
 }
 
 interface Readable {
-  readonly state: StateReader;
+  readonly cells: Cells;
+  readonly below: Below;
   readonly traced: Traced | undefined;
+  /** Made when somebody asks for it. */
+  reader?: StateReader;
 }
 
 /** For results that layers made. */
@@ -70,9 +75,9 @@ const others = new WeakMap<object, Readable>();
 export class ReadableResult {
   #own: Readable | undefined = undefined;
 
-  static keep(result: object, state: StateReader, traced: Traced | undefined): void {
-    if (#own in result) result.#own = { state, traced };
-    else others.set(result, { state, traced });
+  static keep(result: object, readable: Readable): void {
+    if (#own in result) result.#own = readable;
+    else others.set(result, readable);
   }
 
   static #of(result: object): Readable | undefined {
@@ -81,7 +86,10 @@ export class ReadableResult {
 
   /** Not a property of the object itself: results are copied, compared and sent elsewhere as JSON. */
   get state(): StateReader {
-    return ReadableResult.#of(this)?.state ?? readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
+    const own = ReadableResult.#of(this);
+    if (!own) return readerOf(new Cells(NO_CELLS, NONE, NONE), NO_CHILDREN);
+    own.reader ??= readerOf(own.cells, own.below);
+    return own.reader;
   }
 
   /** What is recorded when it is read. Undefined if the run isn't traced. */

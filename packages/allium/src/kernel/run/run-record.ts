@@ -25,6 +25,8 @@ export class RunRecord {
   readonly state: SessionState;
   readonly sessionId: string;
   readonly runId: string;
+  /** Ids of messages begin with it. One text for all of them: each id would otherwise keep its own. */
+  protected readonly idPrefix: string;
   readonly scope: Scope;
   readonly clock: Clock;
   readonly cells: Cells;
@@ -48,6 +50,7 @@ export class RunRecord {
     this.state = start.state;
     this.sessionId = this.state.sessionId;
     this.runId = this.open.runId;
+    this.idPrefix = `${this.runId}.`;
     this.scope = start.scope;
     this.clock = this.agent.clock;
     this.cells = new Cells(plan.cells, this.state, this.open);

@@ -33,6 +33,7 @@ import { RunRecord } from './run-record.js';
 import type { Start } from './start.js';
 
 const MAX_CHANGES = 1000;
+const UNLIMITED = Number.POSITIVE_INFINITY;
 
 /** The sub-agents of a run. */
 class Children {
@@ -140,7 +141,7 @@ export class Run extends RunRecord implements ToolsRun {
   }
 
   messageId(number: number): string {
-    return `${this.runId}.${number}`;
+    return this.idPrefix + number;
   }
 
   newMessages(): readonly Message[] {
@@ -148,17 +149,17 @@ export class Run extends RunRecord implements ToolsRun {
   }
 
   findTool(name: string, tools: readonly Tool[]): Tool | undefined {
-    return tools === this.plan.tools
-      ? this.plan.toolsByName.get(name)
-      : tools.find((tool) => tool.name === name);
+    return tools === this.plan.tools ? this.plan.toolsByName.get(name) : toolNamed(name, tools);
   }
 
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number {
-    const { toolCalls = Number.POSITIVE_INFINITY } = this.limits;
-    const { toolCalls: session = Number.POSITIVE_INFINITY } = this.sessionLimits;
-    const answered = this.open.batch?.answered ?? 0;
-    return Math.min(toolCalls - this.open.toolCalls, session - this.state.toolCalls) + answered;
+    const { toolCalls } = this.limits;
+    const { toolCalls: session } = this.sessionLimits;
+    if (toolCalls === undefined && session === undefined) return UNLIMITED;
+    const { toolCalls: made, batch } = this.open;
+    const left = Math.min((toolCalls ?? UNLIMITED) - made, (session ?? UNLIMITED) - this.state.toolCalls);
+    return left + (batch?.answered ?? 0);
   }
 
   setOutput(output: unknown): void {
@@ -270,6 +271,10 @@ export class Run extends RunRecord implements ToolsRun {
     const { inside } = this.start.parent ?? {};
     inside?.splice(inside.indexOf(this), 1);
   }
+}
+
+function toolNamed(name: string, tools: readonly Tool[]): Tool | undefined {
+  return tools.find((tool) => tool.name === name);
 }
 
 /** The run that a context belongs to. */
