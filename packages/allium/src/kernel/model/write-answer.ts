@@ -27,11 +27,16 @@ export interface Decided extends rules.MergedAction {
   readonly forceContinue: boolean;
 }
 
-/** The outcome of the model phase. */
+/** The outcome of the model phase. Without its context: a run that waits would keep all that belongs to the last call. */
 export interface Answer {
   readonly decided: Decided;
   readonly message: AssistantMessage;
-  readonly ctx: Calling;
+  /** The tools the model was offered. */
+  readonly offered: readonly Tool[];
+  /** The most tokens the answer could have. An answer that no model gave had no limit. */
+  readonly limit: number | undefined;
+  /** What guards said about its calls. */
+  readonly verdicts: CallVerdicts;
 }
 
 /**
@@ -55,13 +60,16 @@ function write(ctx: Calling, decided: Decided, calls: CallVerdicts): Awaitable<A
   const message = messageOf(ctx, response, paid?.usage ?? NO_USAGE);
   const entry = entryOf(ctx, decided, message, paid?.costUsd);
   const wait = run.append(calls.size === 0 ? [entry] : [entry, ...verdictEntries(ctx, message, calls)]);
-  return wait ? wait.then(() => written(ctx, decided, message)) : written(ctx, decided, message);
+  return wait
+    ? wait.then(() => written(ctx, decided, message, calls))
+    : written(ctx, decided, message, calls);
 }
 
-function written(ctx: Calling, decided: Decided, message: AssistantMessage): Answer {
-  const { runId, sessionId, watched } = ctx._run;
-  if (watched) ctx._run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
-  return { decided, message, ctx };
+function written(ctx: Calling, decided: Decided, message: AssistantMessage, verdicts: CallVerdicts): Answer {
+  const { _run: run, _call: call, _offered: offered, settings } = ctx;
+  const { runId, sessionId, watched } = run;
+  if (watched) run.emit({ type: 'message_end', runId, sessionId, messageId: message.id, message });
+  return { decided, message, offered, limit: call.outputLimit ?? settings.maxOutputTokens, verdicts };
 }
 
 function messageOf(ctx: Calling, response: ModelResponse, usage: Usage): AssistantMessage {

@@ -14,9 +14,8 @@
  */
 
 import { isAsked } from '../calls/unanswered.js';
-import { type ModelContext, type RunContext, TurnContext } from '../context/context.js';
+import { type RunContext, TurnContext } from '../context/context.js';
 import { checkLimits, restoreStop, throwIfEnding } from '../context/stop-checks.js';
-import { NO_VERDICTS } from '../guards/call-verdicts.js';
 import { type Due, drain } from '../inbox/inbox.js';
 import { acceptInput, acceptQueued, appendMessages, judgeInjected, stamped } from '../inbox/incoming.js';
 import { answersAll, takeAnswers } from '../inbox/judge-answers.js';
@@ -86,7 +85,7 @@ export async function converse(run: Run, ctx: RunContext): Promise<Stop> {
         }
         if (run.open.batch) tools = await runTools(run, answer, run.open.batch);
         if (!tools?.pending.length && run.open.inject.length > 0) await injectWaiting(run);
-        end = turnEnd(run, answer.decided, answer.message, tools, limitOf(answer.ctx));
+        end = turnEnd(run, answer.decided, answer.message, tools, answer.limit);
       } finally {
         const written = endTurn(run, answer?.message, tools?.results);
         if (written) await written;
@@ -119,13 +118,9 @@ function beginTurn(run: Run): Promise<void> | undefined {
 }
 
 /** Runs the calls of an answer. Guards have judged their arguments with it, and judge each result. */
-function runTools(run: Run, { decided, message, ctx }: Answer, batch: OpenBatch): Awaitable<BatchOutcome> {
-  const notRun = NOT_RUN[decided.decision] ?? whyIncomplete(message, limitOf(ctx));
-  const tools = ctx._offered;
-  if (!run.plan.guardsResponses) return new ToolBatch(run, batch, tools, notRun, NO_VERDICTS).run();
-  return run.judgements
-    .response(decided.response, ctx)
-    .then(({ calls }) => new ToolBatch(run, batch, tools, notRun, calls).run());
+function runTools(run: Run, { decided, message, offered, limit, verdicts }: Answer, batch: OpenBatch) {
+  const notRun = NOT_RUN[decided.decision] ?? whyIncomplete(message, limit);
+  return new ToolBatch(run, batch, offered, notRun, verdicts).run();
 }
 
 /** Takes in the input, or finishes the turn that a resumed run was in. Waits only if something does. */
@@ -216,11 +211,6 @@ function turnEnd(
     final: naturalEnd(message, limit),
     suspended,
   };
-}
-
-/** The most tokens the answer could have. An answer that no model gave had no limit. */
-function limitOf({ _call, settings }: ModelContext): number | undefined {
-  return _call.outputLimit ?? settings.maxOutputTokens;
 }
 
 /** Why calls are not run, by what `afterModelResponse` decided. */
