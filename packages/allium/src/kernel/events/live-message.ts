@@ -14,7 +14,6 @@ import type { AgentEvent, MessageDelta } from '../protocol/events.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { ResponseAssembler } from '../stream/assemble.js';
 import type { LiveRun } from './live-run.js';
-import type { RunEvents } from './run-events.js';
 
 type Content = readonly AssistantContent[];
 
@@ -23,10 +22,6 @@ type Content = readonly AssistantContent[];
  * that guards say the same and an abort leaves the same message behind.
  */
 export class LiveMessage {
-  readonly watched: boolean;
-  private readonly runId: string;
-  private readonly sessionId: string;
-  private readonly events: RunEvents;
   private started = false;
   /** Something is on the consumer's screen. */
   private dirty = false;
@@ -48,11 +43,10 @@ export class LiveMessage {
   constructor(
     readonly run: LiveRun,
     readonly messageId: string,
-  ) {
-    this.watched = run.watched;
-    this.runId = run.runId;
-    this.sessionId = run.sessionId;
-    this.events = run.events;
+  ) {}
+
+  get watched(): boolean {
+    return this.run.watched;
   }
 
   /** Holds events back until this resolves. If it rejects, they are never emitted. */
@@ -72,7 +66,7 @@ export class LiveMessage {
 
   private emit(event: AgentEvent): void {
     if (this.held) this.held.push(event);
-    else if (event.type === 'message_update') this.events.emitDelta(event);
+    else if (event.type === 'message_update') this.run.events.emitDelta(event);
     else this.run.emit(event);
   }
 
@@ -81,7 +75,7 @@ export class LiveMessage {
     if (++this.active > 1) this.overlapping = true;
     this.reset();
     if (this.overlapping) return undefined;
-    if (this.watched) this.events.shows(ctx);
+    if (this.watched) this.run.events.shows(ctx);
     if (this.watched || this.run.plan.guardsResponses) this.stream = new LiveStream(this, ctx, source);
     else this.source = source;
     return this.stream;
@@ -114,7 +108,8 @@ export class LiveMessage {
 
   show(delta: MessageDelta): void {
     if (!this.dirty || delta.type !== 'text') this.begun(delta);
-    const { runId, sessionId, messageId } = this;
+    const { messageId } = this;
+    const { runId, sessionId } = this.run;
     this.emit({ type: 'message_update', runId, sessionId, messageId, delta });
   }
 
@@ -148,7 +143,8 @@ export class LiveMessage {
   start(): void {
     if (this.started || !this.watched) return;
     this.started = true;
-    const { runId, sessionId, messageId } = this;
+    const { messageId } = this;
+    const { runId, sessionId } = this.run;
     this.emit({ type: 'message_start', runId, sessionId, messageId, role: 'assistant' });
   }
 
@@ -157,7 +153,7 @@ export class LiveMessage {
     const stream = this.streaming(response);
     if (!stream && this.claimed !== response.content) this.reset();
     this.start();
-    if (this.watched) this.events.shows(ctx);
+    if (this.watched) this.run.events.shows(ctx);
     if (stream) return stream.end(response, ctx);
     if (!this.run.plan.guardsResponses) return this.showWhole(response);
     return this.run.judgements.response(response, ctx).then((guarded) => this.showWhole(guarded.response));
@@ -214,7 +210,8 @@ export class LiveMessage {
     this.stream = undefined;
     if (!this.started || this.held) return;
     if (!this.void) this.tellReset();
-    const { runId, sessionId, messageId } = this;
+    const { messageId } = this;
+    const { runId, sessionId } = this.run;
     this.run.emit({ type: 'message_end', runId, sessionId, messageId, discarded: true });
   }
 
@@ -222,7 +219,8 @@ export class LiveMessage {
     this.dirty = false;
     this.void = true;
     this.mixed = false;
-    const { runId, sessionId, messageId } = this;
+    const { messageId } = this;
+    const { runId, sessionId } = this.run;
     this.emit({ type: 'message_reset', runId, sessionId, messageId });
   }
 }

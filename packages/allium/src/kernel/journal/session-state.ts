@@ -227,7 +227,7 @@ export class SessionState implements CellHolder {
   private close(run: OpenRun): void {
     this.open = undefined;
     this.lastCells = run.cells;
-    this.usage.add(run.usage.snapshot());
+    this.usage.add(run.usage);
     this.costUsd = sum(this.costUsd, run.costUsd);
   }
 

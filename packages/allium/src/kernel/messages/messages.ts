@@ -143,27 +143,24 @@ export function isNothing({ totalTokens, inputTokens, outputTokens }: Usage): bo
 }
 
 /** A running sum. What readers get is frozen. */
-export class UsageTotal {
-  private sum = NO_USAGE;
-
-  get totalTokens(): number {
-    return this.sum.totalTokens;
-  }
+export class UsageTotal implements Usage {
+  inputTokens = 0;
+  outputTokens = 0;
+  cacheRead = 0;
+  cacheWrite = 0;
+  totalTokens = 0;
 
   add(usage: Usage): void {
-    if (usage === NO_USAGE) return;
-    const { sum } = this;
-    this.sum = {
-      inputTokens: sum.inputTokens + usage.inputTokens,
-      outputTokens: sum.outputTokens + usage.outputTokens,
-      cacheRead: sum.cacheRead + usage.cacheRead,
-      cacheWrite: sum.cacheWrite + usage.cacheWrite,
-      totalTokens: sum.totalTokens + usage.totalTokens,
-    };
+    this.inputTokens += usage.inputTokens;
+    this.outputTokens += usage.outputTokens;
+    this.cacheRead += usage.cacheRead;
+    this.cacheWrite += usage.cacheWrite;
+    this.totalTokens += usage.totalTokens;
   }
 
   snapshot(): Usage {
-    return Object.freeze(this.sum);
+    const { inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens } = this;
+    return Object.freeze({ inputTokens, outputTokens, cacheRead, cacheWrite, totalTokens });
   }
 }
 

@@ -148,7 +148,7 @@ function runOf(start: Start, plan: ComposedPlan, journal: Journal, metadata: Met
   const open = state.open!;
   const limits = limitsOf(start);
   const budget = new Budget(limits, agent.priceOf, sessionBudget(start) ?? start.parent?.budget);
-  budget.start(open.usage.snapshot(), open.costUsd);
+  budget.start(open.usage, open.costUsd);
   const given = input ? (metadata ?? {}) : { ...(open.metadata as Metadata | undefined), ...metadata };
   const keeps = keepsTrace(start, open);
   const traced = keeps || start.parent?.trace || plan.traces ? { keeps } : undefined;
@@ -174,8 +174,8 @@ function sessionBudget({ agent, state, parent }: Start): Budget | undefined {
   const budget = new Budget(agent.sessionLimits, agent.priceOf, parent?.budget);
   const { usage, costUsd: spent } = state.open!;
   // Runs that have ended, and this one so far.
-  budget.start(state.usage.snapshot(), state.costUsd);
-  budget.start(usage.snapshot(), sum(state.costUsd, spent));
+  budget.start(state.usage, state.costUsd);
+  budget.start(usage, sum(state.costUsd, spent));
   return budget;
 }
 
