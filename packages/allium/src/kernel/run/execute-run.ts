@@ -55,8 +55,12 @@ export async function execute(start: Start): Promise<RunResult> {
       const ctx = new RunContext(run, scope, input, { input: undefined });
       let ended: Ended;
       try {
-        if (judgesOptions(run)) await judgeOptions(run, ctx);
-        ended = endedWith(run, ctx, await inLayers(run, ctx));
+        const judges = run.options !== NONE_DECLARED && run.plan.guards.input.length > 0;
+        if (judges && run.loop === 'to come') await judgeOptions(run, ctx);
+        const result = await inLayers(run, ctx);
+        const { latched } = run.call;
+        // A signal that a layer swallowed still counts.
+        ended = latched !== undefined && result.status === 'done' ? endedBy(run, latched, ctx) : { result };
       } catch (error) {
         // An error that an abort caused counts as the abort.
         const aborted = scope.aborted && run.loop !== 'given up' && !isControl(error);
@@ -74,16 +78,6 @@ export async function execute(start: Start): Promise<RunResult> {
     unlink?.();
     scope.close();
   }
-}
-
-function judgesOptions({ options, plan, loop }: Run): boolean {
-  return options !== NONE_DECLARED && plan.guards.input.length > 0 && loop === 'to come';
-}
-
-/** A signal that a layer swallowed still counts. */
-function endedWith(run: Run, ctx: RunContext, result: RunResult): Ended {
-  const { latched } = run.call;
-  return latched !== undefined && result.status === 'done' ? endedBy(run, latched, ctx) : { result };
 }
 
 /** Reports the end and returns the result that the caller reads, or throws. */

@@ -6,7 +6,7 @@
  *   answer: transforms → model layers { guards: request → model } → guards: output, thinking, tool-args, final →
  *           afterModelResponse → append
  *
- * Guards judge at these places: the input in `takeInput` (or beside the first model call), the request and the answer
+ * Guards judge at these places: the input in `begin` (or beside the first model call), the request and the answer
  * in `respond` and `takeAnswer`, the result of a tool in `runTools`, and messages that hooks inject where they are appended.
  *
  * Every exit is either a returned Stop or something thrown: a control signal, an abort or an error. Whatever the
@@ -152,12 +152,9 @@ function begin(run: Run, ctx: RunContext): Awaitable<TurnEnd | undefined> {
   throwIfEnding(run);
   if (isContinued(run) && ctx.input.length === 0) return takeQueue(run);
   const due = drain(run, 'none', true);
-  return due instanceof Promise ? due.then((one) => takeInput(run, ctx, one)) : takeInput(run, ctx, due);
-}
-
-/** Guards judge the input before it is appended. */
-function takeInput(run: Run, ctx: RunContext, due: Due | undefined): Awaitable<undefined> {
-  return acceptInput(run, ctx, due?.entries) as Awaitable<undefined>;
+  // Guards judge the input before it is appended.
+  const take = (one: Due | undefined) => acceptInput(run, ctx, one?.entries) as Awaitable<undefined>;
+  return due instanceof Promise ? due.then(take) : take(due);
 }
 
 /** It began without an input, to continue with the history and the messages that wait. */

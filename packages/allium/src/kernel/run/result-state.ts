@@ -41,8 +41,7 @@ export function liveState(result: RunResult, run: ReadableRun): void {
 
 /** From here on they stay as they are, whatever the session does next. */
 export function finalState(result: RunResult, run: ReadableRun): void {
-  const { states } = run.children;
-  const below = states ? { states } : NO_CHILDREN;
+  const below = { states: run.children.states };
   ReadableResult.keep(result, { cells: run.cells.copy(), below, traced: tracedBy(run) });
 }
 

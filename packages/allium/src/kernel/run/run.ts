@@ -149,17 +149,17 @@ export class Run extends RunRecord implements ToolsRun {
   }
 
   findTool(name: string, tools: readonly Tool[]): Tool | undefined {
-    return tools === this.plan.tools ? this.plan.toolsByName.get(name) : toolNamed(name, tools);
+    if (tools === this.plan.tools) return this.plan.toolsByName.get(name);
+    return tools.find((tool) => tool.name === name);
   }
 
   /** How many calls of the batch that begins now may run. */
   toolCallsLeft(): number {
-    const { toolCalls } = this.limits;
-    const { toolCalls: session } = this.sessionLimits;
-    if (toolCalls === undefined && session === undefined) return UNLIMITED;
-    const { toolCalls: made, batch } = this.open;
-    const left = Math.min((toolCalls ?? UNLIMITED) - made, (session ?? UNLIMITED) - this.state.toolCalls);
-    return left + (batch?.answered ?? 0);
+    const { toolCalls = UNLIMITED } = this.limits;
+    const { toolCalls: session = UNLIMITED } = this.sessionLimits;
+    if (toolCalls === UNLIMITED && session === UNLIMITED) return UNLIMITED;
+    const answered = this.open.batch?.answered ?? 0;
+    return Math.min(toolCalls - this.open.toolCalls, session - this.state.toolCalls) + answered;
   }
 
   setOutput(output: unknown): void {
@@ -271,10 +271,6 @@ export class Run extends RunRecord implements ToolsRun {
     const { inside } = this.start.parent ?? {};
     inside?.splice(inside.indexOf(this), 1);
   }
-}
-
-function toolNamed(name: string, tools: readonly Tool[]): Tool | undefined {
-  return tools.find((tool) => tool.name === name);
 }
 
 /** The run that a context belongs to. */
