@@ -1,10 +1,11 @@
 /** Finds texts that give orders to the model that reads them. */
 import type { Finding } from '../scan/finding.js';
+import { conceptIndex } from './clauses.js';
 import { disguised, hiddenTexts } from './decode.js';
 import { featuresOf } from './features.js';
 import { CONCEPTS, type Concept } from './lexicon.js';
 import { normalise } from './normalise.js';
-import { conceptIndex, Reader, type Sentence } from './sentences.js';
+import { Reader, type Sentence } from './sentences.js';
 import { weightOf } from './weights.js';
 
 export interface InjectionDetectorOptions {

@@ -1,8 +1,10 @@
 /** What a sentence means to the model: numbers of features, the same in training and in use. */
+
+import { conceptIndex } from './clauses.js';
 import { DIRECTED, ELSEWHERE, FRAMES, MUTED_BY, type Mute } from './frames.js';
 import { addGrams, GRAMS } from './grams.js';
 import { CONCEPTS, type Concept } from './lexicon.js';
-import { conceptIndex, type Sentence, type Token } from './sentences.js';
+import type { Sentence, Token } from './sentences.js';
 import { CODE as SIGNS_OF_CODE } from './signs.js';
 
 const N = CONCEPTS.length;

@@ -1,5 +1,5 @@
 /** Reads normalised text as sentences of concepts. */
-import { CONCEPTS, type Concept } from './lexicon.js';
+import { BORDER_SIGNS, CHAINERS, CLAUSE, conceptIndex, OPENERS, VERBS } from './clauses.js';
 import { isLetterCode, isSpaceless } from './scripts.js';
 import { ATTRIBUTE, BORDER, MARKUP, MEMBER, ROLE_LINE, TAG, TOLD, UNSEEN } from './signs.js';
 import { Words } from './words.js';
@@ -27,10 +27,6 @@ export interface Sentence {
   readonly others: readonly number[];
 }
 
-export const conceptIndex = Object.fromEntries(CONCEPTS.map((name, i) => [name, i])) as Record<
-  Concept,
-  number
->;
 const { tag, role, border, unseen, url, called, ai, agent, said } = conceptIndex;
 
 /** Longer sentences are cut: what belongs together stands closer. */
@@ -349,54 +345,3 @@ class Reading {
     return MEMBER.lastIndex;
   }
 }
-
-const flagsOf = (codes: string): boolean[] => {
-  const flags: boolean[] = [];
-  for (const sign of codes) flags[sign.charCodeAt(0)] = true;
-  return flags;
-};
-
-const CLAUSE = flagsOf(',:([{>*-–—•"\'`');
-const BORDER_SIGNS = flagsOf('#=-*~_></');
-
-const conceptFlags = (...names: Concept[]): boolean[] => {
-  const flags: boolean[] = [];
-  for (const name of names) flags[conceptIndex[name]] = true;
-  return flags;
-};
-
-/** What one does. */
-const VERBS = conceptFlags(
-  'ignore',
-  'drop',
-  'reveal',
-  'say',
-  'send',
-  'obey',
-  'act',
-  'inform',
-  'persona',
-  'enable',
-  'respond',
-  'refuse',
-  'decode',
-  'remember',
-);
-
-/** What may stand before an order and leaves it one. */
-const OPENERS = conceptFlags(
-  'please',
-  'and',
-  'now',
-  'must',
-  'instead',
-  'note',
-  'neg',
-  'ai',
-  'if',
-  'role',
-  'tag',
-  'border',
-);
-/** After these an order may begin wherever they stand. */
-const CHAINERS = conceptFlags('please', 'and', 'must', 'instead');

@@ -3,8 +3,11 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { DamagedSession, RunRow } from '../../src/wire.js';
 import { api } from './api.js';
 import { count, dollars, duration, exactly, moment, tokens } from './format.js';
-import { Empty, Loading, Problem, STATUSES, Status, Text } from './parts.js';
-import { go, hearRuns, info, linkTo, narrow, route, setQuery } from './state.js';
+import { Empty, Loading, Problem, Status, Text } from './parts.js';
+import { Filters } from './run-filters.js';
+import { useKeys } from './run-keys.js';
+import { keyOf, merged, updated } from './run-rows.js';
+import { go, hearRuns, linkTo, narrow, route, setQuery } from './state.js';
 import { Rows } from './virtual.js';
 
 interface List {
@@ -17,7 +20,6 @@ interface List {
 }
 
 const EMPTY: List = { rows: [], next: undefined, scanned: 0, damaged: [], loaded: false };
-const keyOf = ({ sessionId, runId }: RunRow) => `${sessionId} ${runId}`;
 
 export function Runs() {
   const { query } = route.value;
@@ -202,118 +204,6 @@ function Row({ row, chosen }: { readonly row: RunRow; readonly chosen: boolean }
   );
 }
 
-function Filters() {
-  const { query } = route.value;
-  const [text, setText] = useState(query.text ?? '');
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  // Cleared elsewhere.
-  useEffect(() => {
-    if (!query.text) setText('');
-  }, [query.text]);
-  const set = (change: Record<string, string | undefined>) => setQuery({ ...route.value.query, ...change });
-  const chosen = new Set((query.status ?? '').split(',').filter(Boolean));
-  const toggle = (status: string) => {
-    chosen.has(status) ? chosen.delete(status) : chosen.add(status);
-    set({ status: [...chosen].join(',') });
-  };
-  const field = (name: string, label: string, unit: string) => (
-    <label>
-      <span>{label}</span>
-      <span class="unit">
-        <input
-          type="number"
-          min="0"
-          step="any"
-          value={query[name] ?? ''}
-          onChange={(event) => set({ [name]: event.currentTarget.value })}
-        />
-        {unit}
-      </span>
-    </label>
-  );
-  return (
-    <form class="filters" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
-      <input
-        type="search"
-        aria-label="Search runs"
-        placeholder="Search messages, sessions, ends…"
-        value={text}
-        onInput={(event) => {
-          const { value } = event.currentTarget;
-          setText(value);
-          clearTimeout(timer.current);
-          timer.current = setTimeout(() => set({ text: value.trim() }), 250);
-        }}
-      />
-      <fieldset class="chips">
-        <legend class="unseen">Status</legend>
-        {STATUSES.map((status) => (
-          <button
-            key={status}
-            type="button"
-            class="chip"
-            aria-pressed={chosen.has(status)}
-            onClick={() => toggle(status)}
-          >
-            {status === 'suspended' ? 'waiting' : status === 'error' ? 'failed' : status}
-          </button>
-        ))}
-      </fieldset>
-      <details class="further" open={FURTHER.some((name) => query[name])}>
-        <summary>More filters</summary>
-        <div>
-          <label>
-            <span>Tenant</span>
-            <input
-              type="text"
-              value={query.tenant ?? ''}
-              onChange={(event) => set({ tenant: event.currentTarget.value.trim() })}
-            />
-          </label>
-          {field('minCostUsd', 'Cost at least', 'USD')}
-          {field('minSeconds', 'Took at least', 's')}
-          <label>
-            <span>Guards</span>
-            <select value={query.guard ?? ''} onChange={(event) => set({ guard: event.currentTarget.value })}>
-              <option value="">whatever they said</option>
-              <option value="any">some guard acted</option>
-              {guardNames().map((name) => (
-                <option key={name} value={name}>
-                  {name} acted
-                </option>
-              ))}
-            </select>
-          </label>
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={query.children === '1'}
-              onChange={(event) => set({ children: event.currentTarget.checked ? '1' : undefined })}
-            />
-            <span>Sub-agents’ runs, too</span>
-          </label>
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => {
-              setText('');
-              setQuery({});
-            }}
-          >
-            Clear all
-          </button>
-        </div>
-      </details>
-    </form>
-  );
-}
-
-const FURTHER = ['tenant', 'minCostUsd', 'minSeconds', 'guard', 'children'];
-
-function guardNames(): readonly string[] {
-  return [...new Set(info.value?.agents.flatMap(({ middleware }) => middleware))];
-}
-
 function Nothing({ filtered }: { readonly filtered: boolean }) {
   if (filtered)
     return (
@@ -333,75 +223,3 @@ function Nothing({ filtered }: { readonly filtered: boolean }) {
     </Empty>
   );
 }
-
-/** Rows of the next page, without those that came in live meanwhile. */
-function merged(before: readonly RunRow[], more: readonly RunRow[]): readonly RunRow[] {
-  const known = new Set(before.map(keyOf));
-  return [...before, ...more.filter((row) => !known.has(keyOf(row)))];
-}
-
-/** Rows that have gone on are replaced where they are; new ones come first. */
-function updated(
-  before: readonly RunRow[],
-  changed: readonly RunRow[],
-  query: Readonly<Record<string, string>>,
-): readonly RunRow[] {
-  const byKey = new Map(changed.map((row) => [keyOf(row), row]));
-  const rows = before.flatMap((row) => {
-    const found = byKey.get(keyOf(row));
-    byKey.delete(keyOf(row));
-    return found ? (fits(found, query) ? [found] : []) : [row];
-  });
-  const fresh = [...byKey.values()]
-    .filter((row) => fits(row, query))
-    .sort((a, b) => b.startedAt - a.startedAt);
-  return fresh.length > 0 ? [...fresh, ...rows] : rows;
-}
-
-/**
- * Filters like the server, as far as a row shows it. Only the server searches text, so nothing new comes in
- * then.
- */
-function fits(row: RunRow, query: Readonly<Record<string, string>>): boolean {
-  const { status, tenant, minCostUsd, minSeconds, guard, text, children } = query;
-  if (text) return row.input.toLowerCase().includes(text.toLowerCase());
-  if (row.child && children !== '1') return false;
-  if (status && !status.split(',').includes(row.status)) return false;
-  if (tenant && row.tenant !== tenant) return false;
-  if (minCostUsd && (row.costUsd ?? 0) < Number(minCostUsd)) return false;
-  if (minSeconds && row.updatedAt - row.startedAt < Number(minSeconds) * 1000) return false;
-  return !guard || row.verdicts.some(({ by }) => guard === 'any' || by === guard);
-}
-
-function useKeys(
-  rows: readonly RunRow[],
-  selected: number,
-  select: (index: number) => void,
-  open: (row: RunRow | undefined) => void,
-): void {
-  // Keys may come faster than the page is drawn.
-  const at = useRef(selected);
-  at.current = selected;
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      const { target } = event;
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (target instanceof HTMLElement && target.closest('input, textarea, select, button, summary')) return;
-      const step = STEPS[event.key];
-      if (step !== undefined) {
-        at.current = Math.max(0, Math.min(rows.length - 1, at.current + step));
-        select(at.current);
-      } else if (event.key === 'Enter' && at.current >= 0 && !(target instanceof HTMLAnchorElement))
-        open(rows[at.current]);
-      else return;
-      event.preventDefault();
-    };
-    addEventListener('keydown', onKey);
-    return () => removeEventListener('keydown', onKey);
-  }, [rows]);
-}
-
-const STEPS: Readonly<Record<string, number>> = {
-  ...{ ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 },
-  ...{ PageDown: 10, PageUp: -10, Home: -1e9, End: 1e9 },
-};
