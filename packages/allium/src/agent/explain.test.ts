@@ -35,6 +35,26 @@ describe('explain()', () => {
       transformSystemPrompt: (prompt) => prompt,
     });
 
+  it('says whether runs in long sessions read only their end, and who keeps them from it', () => {
+    const window: Middleware = { name: 'window', enoughHistory: () => true, transformContext: (all) => all };
+    const near: Middleware = { name: 'near', looksBack: 0, beforeModel() {} };
+    const far: Middleware = { name: 'far', beforeModel() {} };
+    const tracing: Middleware = { name: 'tracing', looksBack: 0, traces: true, afterRun() {} };
+    const explained = (...middleware: Middleware[]) => new Agent({ model, middleware }).explain();
+    expect(explained(near).longSessions).toEqual({ shortenedBy: [], readWholeFor: [] });
+    expect(String(explained(near, far))).not.toContain('Long sessions');
+    expect(String(explained(window, near))).toContain(
+      'Long sessions: only the end is read, thanks to window',
+    );
+    expect(explained(window, near, far, tracing).longSessions).toEqual({
+      shortenedBy: ['window'],
+      readWholeFor: ['far', 'tracing'],
+    });
+    expect(String(explained(window, far))).toContain('Long sessions: read whole, because of far');
+    const own = new Agent({ model, middleware: [window], shouldStopAfterTurn: () => false });
+    expect(own.explain().longSessions.readWholeFor).toEqual(['the hooks of the agent']);
+  });
+
   it('is data: chains at every seam, rule and guard point, tools, state and hazards', () => {
     const explanation = agent().explain();
     expect(explanation.middleware.map(({ name, onFail }) => `${name} ${onFail}`)).toEqual([

@@ -1,5 +1,6 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
 
+import { longSessions } from '../compose/looks-back.js';
 import { modelName } from '../kernel/messages/model.js';
 import { extraModels } from '../kernel/plan/extra-models.js';
 import { optionsData } from '../kernel/plan/twins.js';
@@ -36,6 +37,14 @@ export interface Explanation {
   /** Tools that run other agents, and the guards of this one that judge there too. */
   readonly subagents: readonly { readonly tool: string; readonly guards: readonly string[] }[];
   readonly state: readonly string[];
+  /**
+   * If a middleware leaves older messages out of requests, runs in a long session read only its end, unless somebody may look
+   * further back: those who don't say otherwise with `looksBack`, or read traces.
+   */
+  readonly longSessions: {
+    readonly shortenedBy: readonly string[];
+    readonly readWholeFor: readonly string[];
+  };
   readonly hazards: readonly Hazard[];
   toString(): string;
 }
@@ -59,6 +68,7 @@ export function explainPlan(plan: Plan): Explanation {
     state: [...plan.cells].map(
       ([cell, key]) => `${key} (${cell.scope}${cell.scope === 'run' && !cell.durable ? ', live' : ''})`,
     ),
+    longSessions: longSessions(plan),
     hazards: findHazards(plan),
   };
   return { ...explanation, toString: () => render(explanation) };
@@ -125,6 +135,14 @@ function render(plan: Omit<Explanation, 'toString'>): string {
   if (plan.models.length > 0)
     lines.push('', `Further models: ${plan.models.map(({ by, model }) => `${model} (${by})`).join(', ')}`);
   if (plan.state.length > 0) lines.push('', `State: ${plan.state.join(', ')}`);
+  const { shortenedBy, readWholeFor } = plan.longSessions;
+  if (shortenedBy.length > 0 && readWholeFor.length === 0)
+    lines.push('', `Long sessions: only the end is read, thanks to ${shortenedBy.join(', ')}`);
+  else if (shortenedBy.length > 0)
+    lines.push(
+      '',
+      `Long sessions: read whole, because of ${readWholeFor.join(', ')} (no \`looksBack\`, or traces)`,
+    );
   if (plan.hazards.length > 0) lines.push('', 'Hazards');
   for (const { id, message, fix } of plan.hazards) lines.push(`  ! ${id}: ${message}`, `    ${fix}`);
   return lines.join('\n');

@@ -25,7 +25,8 @@ import {
 } from '../kernel/protocol/plan.js';
 import type { StateCell } from '../kernel/protocol/state.js';
 import { isTool, type Tool, toolSpecs } from '../kernel/protocol/tool.js';
-import { checkMembers, HOOKS, insteadOfTool } from './check-middleware.js';
+import { checkMembers, insteadOfTool } from './check-middleware.js';
+import { looksBack } from './looks-back.js';
 import { checkOrder } from './order.js';
 
 /** Decision hooks of the agent itself. Each replaces the composed hook of its name. */
@@ -97,17 +98,6 @@ export function composeAs(
     cells: cellsOf(middleware, options.state ?? []),
     replaced,
   });
-}
-
-/** Code that doesn't say how far it looks back may look at everything. */
-function looksBack(middleware: readonly PlannedMiddleware[], rules: Plan['rules']): number {
-  const ofAgent = Object.values(rules).some(([first]) => first?.position === -1);
-  if (ofAgent) return Number.POSITIVE_INFINITY;
-  return middleware.reduce((most, { middleware: one }) => {
-    const acts = one.guard !== undefined || HOOKS.some((hook) => hook in one);
-    const unsaid = acts && !one.enoughHistory ? Number.POSITIVE_INFINITY : 0;
-    return Math.max(most, one.looksBack ?? unsaid);
-  }, 0);
 }
 
 function any(...lists: (readonly unknown[])[]): boolean {

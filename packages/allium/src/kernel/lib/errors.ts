@@ -31,7 +31,8 @@ export const ERROR_CODES = {
   PRICE_UNKNOWN: 'A cost limit is set, but the price of the model is not known.',
   ABORTED: 'The run was aborted by its caller.',
   STREAM_TAKEN: 'A stream of events is read a second time. It hands each event out once, to one reader.',
-  SESSION_BUSY: 'The session already has a run under way in this process.',
+  SESSION_BUSY:
+    'The session already has a run under way in this process. For one in another process, see SESSION_CONFLICT.',
   NOTHING_TO_CONTINUE:
     'The history ends with an answer, and no message waits, so `continue()` has nothing to do.',
   RUN_OPEN: 'A run of the session has not ended. Resume it or cancel it first.',
