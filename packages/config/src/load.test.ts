@@ -134,6 +134,12 @@ describe('what is wrong with a file', () => {
       'spine',
       'Unknown key `spine`. Everything stands under `allium`: write `allium.middleware`, `allium.plugins`.',
     ],
+    [
+      '[allium]\nmiddleware = ["retry"]',
+      2,
+      'allium.middleware',
+      'got ["retry"]. The list is `middleware.chain`.',
+    ],
     ['[model]\nname = "x"', 1, 'model', 'Everything stands under `allium`: write `allium.model`.'],
     ['[allium]\nsystem = "x"', 2, 'allium.system', 'Unknown option `system`. Here that is `systemPrompt`.'],
     ['[allium.limits]\nmaxSteps = 3', 2, 'allium.limits.maxSteps', 'Here that is `turns`.'],

@@ -208,8 +208,12 @@ async function check(
   const schema = checkingSchema(source.format === 'module');
   const { issues } = await checkOptionsSchema(schema, reveal(config, schema));
   if (issues) {
-    const where = place(file, source, ['allium', ...issues[0].path]);
-    throw new ConfigError('CONFIG_INVALID', redact(issues[0].message), where);
+    const [{ path, message }] = issues;
+    const where = place(file, source, ['allium', ...path]);
+    // As `new Agent({ middleware })` takes it.
+    const isList = path.join('.') === 'middleware' && Array.isArray(config.middleware);
+    const advice = isList ? ' The list is `middleware.chain`.' : '';
+    throw new ConfigError('CONFIG_INVALID', redact(message) + advice, where);
   }
   const unnamed = (config.middleware?.chain ?? []).findIndex(
     (item) => isTable(item) && (item.as as unknown) instanceof Secret,
