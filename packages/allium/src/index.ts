@@ -56,12 +56,12 @@ export {
   type ModelSettings,
   modelName,
   type Price,
+  type PriceOf,
   type StreamTransform,
+  type SystemMark,
   type ToolSpec,
 } from './kernel/messages/model.js';
-export type { PriceOf } from './kernel/messages/prices.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/messages/standard-schema.js';
-export type { SystemBlock, SystemMark } from './kernel/messages/system-blocks.js';
 export { toolOutput } from './kernel/messages/tool-output.js';
 export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
 export type {
@@ -156,6 +156,7 @@ export type { Session } from './kernel/session/session.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { sleep } from './kit/sleep.js';
+export type { SystemBlock } from './kit/system-blocks.js';
 export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { isTransient } from './kit/transient.js';
 export { memoryStore } from './stores/memory/index.js';

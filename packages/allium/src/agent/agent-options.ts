@@ -5,10 +5,8 @@ import type { ObserverProblem } from '../kernel/events/observer-feed.js';
 import type { Clock } from '../kernel/lib/clock.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import type { Fields, Kind } from '../kernel/lib/shapes.js';
-import type { Model, ModelSettings } from '../kernel/messages/model.js';
+import type { Model, ModelSettings, PriceOf } from '../kernel/messages/model.js';
 import { MODEL, MODEL_SETTINGS } from '../kernel/messages/model.js';
-import type { PriceOf } from '../kernel/messages/prices.js';
-import { SYSTEM_PROMPT, type SystemBlock } from '../kernel/messages/system-blocks.js';
 import { OBSERVER, QUEUE_MODES, TRACE } from '../kernel/plan/run-options.js';
 import type { Observer } from '../kernel/protocol/events.js';
 import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
@@ -20,6 +18,7 @@ import type { StateCell } from '../kernel/protocol/state.js';
 import type { RequestHandler, Store } from '../kernel/protocol/store.js';
 import type { Tool } from '../kernel/protocol/tool.js';
 import type { TraceMode } from '../kernel/protocol/trace.js';
+import { SYSTEM_PROMPT, type SystemBlock } from '../kit/system-blocks.js';
 
 export interface AgentOptions extends ExplicitHooks {
   /** The model that every turn calls, unless a layer sets another one. */

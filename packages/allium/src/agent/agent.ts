@@ -13,9 +13,7 @@ import * as kinds from '../kernel/lib/kinds.js';
 import { randomId } from '../kernel/lib/random-id.js';
 import { checkFields, checkKeys, checkValue } from '../kernel/lib/shapes.js';
 import { deepFreeze, type MessageInput } from '../kernel/messages/messages.js';
-import type { Model, ModelSettings } from '../kernel/messages/model.js';
-import { type PriceOf, priceReader } from '../kernel/messages/prices.js';
-import { joinedBlocks } from '../kernel/messages/system-blocks.js';
+import type { Model, ModelSettings, PriceOf } from '../kernel/messages/model.js';
 import { OBSERVER } from '../kernel/plan/run-options.js';
 import type { Observer } from '../kernel/protocol/events.js';
 import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
@@ -28,6 +26,8 @@ import type { Tool } from '../kernel/protocol/tool.js';
 import type { TraceMode } from '../kernel/protocol/trace.js';
 import { checkSessionId } from '../kernel/session/rewind.js';
 import { Session } from '../kernel/session/session.js';
+import { priceReader } from '../kit/prices.js';
+import { joinedBlocks } from '../kit/system-blocks.js';
 import { terminalText } from '../kit/terminal-text.js';
 import { memoryStore } from '../stores/memory/index.js';
 import { tracer } from '../trace/index.js';
@@ -35,6 +35,7 @@ import { AGENT_OPTIONS, type AgentOptions, SESSION_OPTIONS, type SessionOptions 
 import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { FOREIGN_AGENT } from './foreign-agent.js';
+import { partialsOf } from './partials.js';
 
 declare module '../kernel/protocol/contexts.js' {
   interface RunningAgent extends Agent {}
@@ -64,6 +65,7 @@ export class Agent {
   /** @internal No store was given, so single runs are forgotten when they end. */
   readonly _forgets: boolean;
   /** @internal */ readonly _tracer: Tracer = tracer;
+  /** @internal */ readonly _partialsOf = partialsOf;
   /** @internal */ readonly _onRequest: AgentOptions['onRequest'];
   /** The price of a model: its own, or what the option `priceOf` says. */
   readonly priceOf: PriceOf;

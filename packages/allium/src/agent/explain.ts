@@ -1,9 +1,9 @@
 /** What a plan does, before anything runs: the chain at every seam, rule and guard point, and its hazards. */
 
 import { longSessions } from '../compose/looks-back.js';
+import { optionsData } from '../compose/twins.js';
 import { modelName } from '../kernel/messages/model.js';
 import { extraModels } from '../kernel/plan/extra-models.js';
-import { optionsData } from '../kernel/plan/twins.js';
 import type { GuardPoint } from '../kernel/protocol/guard.js';
 import type { Hazard, Plan } from '../kernel/protocol/middleware.js';
 import { RULE_HOOKS, RULES, type RuleHook, SEAMS, type Seam } from '../kernel/protocol/plan.js';

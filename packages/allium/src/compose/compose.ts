@@ -5,7 +5,6 @@ import type { ComposedPlan } from '../kernel/layers/onion.js';
 import { AlliumError, invalidOption, isThenable, shown } from '../kernel/lib/errors.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { checkFields, checkValue, type Fields, type Kind } from '../kernel/lib/shapes.js';
-import { twinsOf } from '../kernel/plan/twins.js';
 import { type GuardPoint, POINTS } from '../kernel/protocol/guard.js';
 import {
   type GuardTable,
@@ -28,6 +27,7 @@ import { isTool, type Tool, toolSpecs } from '../kernel/protocol/tool.js';
 import { checkMembers, insteadOfTool } from './check-middleware.js';
 import { looksBack } from './looks-back.js';
 import { checkOrder } from './order.js';
+import { twinsOf } from './twins.js';
 
 /** Decision hooks of the agent itself. Each replaces the composed hook of its name. */
 export type ExplicitHooks = Pick<Middleware, RuleHook>;

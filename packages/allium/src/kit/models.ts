@@ -1,8 +1,7 @@
 /** Models: streams and responses, tokens, prices, and counting what a whole run uses. */
 export { meterUsage } from '../kernel/context/usage-meters.js';
 export { toMessages } from '../kernel/messages/message-input.js';
-export { checkPrice, costOf, priceReader } from '../kernel/messages/prices.js';
-export { systemBlocksOf } from '../kernel/messages/system-blocks.js';
+export { costOf } from '../kernel/messages/model.js';
 export { estimateInputTokens } from '../kernel/model/estimates.js';
 export type { Hold as MeterHold, Meter, Spent as MeteredUsage } from '../kernel/protocol/meter.js';
 export {
@@ -10,3 +9,5 @@ export {
   ResponseAssembler,
   responseParts,
 } from '../kernel/stream/assemble.js';
+export { checkPrice, priceReader } from './prices.js';
+export { systemBlocksOf } from './system-blocks.js';

@@ -5,7 +5,6 @@ import type { AgentEvent } from '../protocol/events.js';
 import type { RunResult } from '../protocol/result.js';
 import { Aborted } from '../protocol/signals.js';
 import type { EventQueue } from './event-queue.js';
-import { partialsOf } from './partials.js';
 
 /** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
@@ -30,18 +29,23 @@ export interface RunStream extends AsyncIterable<AgentEvent> {
   detach(): this;
 }
 
+/** Reads the events of a stream as the object that the answer is going to be. */
+export type PartialsOf = (events: AsyncIterable<AgentEvent>) => AsyncIterable<unknown>;
+
 /** A class and not an object literal: with its own getter, each stream would get its own hidden class. */
 export class EventStream implements RunStream {
   readonly #queue: EventQueue;
   readonly #result: Promise<RunResult>;
   readonly #scope: Scope;
+  readonly #partialsOf: PartialsOf;
   #taken = false;
   #detached = false;
 
-  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope) {
+  constructor(queue: EventQueue, result: Promise<RunResult>, scope: Scope, partialsOf: PartialsOf) {
     this.#queue = queue;
     this.#result = result;
     this.#scope = scope;
+    this.#partialsOf = partialsOf;
   }
 
   get result(): Promise<RunResult> {
@@ -50,7 +54,7 @@ export class EventStream implements RunStream {
   }
 
   get partials(): AsyncIterable<unknown> {
-    return partialsOf(this);
+    return this.#partialsOf(this);
   }
 
   detach(): this {

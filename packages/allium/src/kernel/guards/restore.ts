@@ -3,10 +3,8 @@
  * the placeholders.
  */
 
-import { type Context, internal, type ToolContext } from '../context/context.js';
+import type { Context, ToolContext } from '../context/context.js';
 import { isSameList, textsIn, toStoredJson, withTexts } from '../lib/json-texts.js';
-import type { ModelResponse } from '../messages/messages.js';
-import type { Context as PublicContext, ModelContext as PublicModelContext } from '../protocol/contexts.js';
 import type { Span } from '../protocol/guard.js';
 import type { Plan, PlannedGuard, RestoreContext } from '../protocol/middleware.js';
 import { merged, normalise } from './guard-returns.js';
@@ -39,35 +37,6 @@ export function restoredText(guards: readonly PlannedGuard[], text: string, to: 
     at = end;
   }
   return at === 0 ? text : out + text.slice(at);
-}
-
-/** A text for readers outside the session, where placeholders mean nothing or something else. */
-export function withoutPlaceholders(text: string, ctx: PublicContext): string {
-  const { restores } = ctx.plan;
-  if (restores.length === 0) return text;
-  let out = '';
-  let at = 0;
-  for (const { start, end } of placeholders(restores, text, { for: 'answer', context: internal(ctx) })) {
-    out += `${text.slice(at, start)}[redacted]`;
-    at = end;
-  }
-  return out + text.slice(at);
-}
-
-/**
- * Does the answer hold placeholders that its request doesn't? They were issued for this answer, so another run that gets it
- * can't restore them.
- */
-export function hasNewPlaceholders({ content }: ModelResponse, ctx: PublicModelContext): boolean {
-  const { restores } = ctx.plan;
-  if (restores.length === 0) return false;
-  const to = { for: 'answer', context: internal(ctx) } as const;
-  const asked = textsIn(toStoredJson([ctx.systemPrompt, ctx.messages]));
-  return textsIn(toStoredJson(content)).some((text) =>
-    placeholders(restores, text, to).some(
-      ({ start, end }) => !asked.some((known) => known.includes(text.slice(start, end))),
-    ),
-  );
 }
 
 /** Finds placeholders in a text, with their originals. */

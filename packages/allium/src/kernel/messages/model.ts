@@ -14,7 +14,6 @@ import type {
   ToolCall,
   Usage,
 } from './messages.js';
-import type { SystemMark } from './system-blocks.js';
 
 /** The request to a model. Everything in it is read-only. */
 export interface ModelRequest {
@@ -32,6 +31,16 @@ export interface ToolSpec {
   readonly inputSchema: JsonSchema;
   /** JSON Schema of what it returns, if the tool says. Few providers have a place for it. */
   readonly outputSchema?: JsonSchema;
+}
+
+/**
+ * Where a block ends in the system prompt. It doesn't hold the text, so guards and middleware only have to change it
+ * in one place. A block that was changed is no longer told apart.
+ */
+export interface SystemMark {
+  readonly chars: number;
+  readonly hash: string;
+  readonly metadata?: Metadata;
 }
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -164,3 +173,18 @@ export function modelName(model: Pick<Model, 'provider' | 'id'>): string {
 }
 
 export const MODEL: Kind<Model> = kinds.model<Model>();
+
+/** The price of a model; undefined if it isn't known. */
+export type PriceOf = (model: Model) => Price | undefined;
+
+/** What this usage costs at this price, in US dollars. */
+export function costOf(price: Price, usage: Usage): number {
+  const { input, output, cacheRead = input, cacheWrite = input } = price;
+  return (
+    (usage.inputTokens * input +
+      usage.outputTokens * output +
+      usage.cacheRead * cacheRead +
+      usage.cacheWrite * cacheWrite) /
+    1e6
+  );
+}

@@ -2,8 +2,7 @@
 import { soon } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
 import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
-import { type Model, modelName, type Price } from '../messages/model.js';
-import { costOf, type PriceOf } from '../messages/prices.js';
+import { costOf, type Model, modelName, type Price, type PriceOf } from '../messages/model.js';
 import type { ExtraModel } from '../plan/extra-models.js';
 import type { Limits } from '../protocol/limits.js';
 import { kernelStop, type StopRun } from '../protocol/signals.js';

@@ -19,7 +19,7 @@ import { chunks, failWith, type Script, scriptedModel, text, toolCalls } from 'a
 import { describe, expect, it } from 'vitest';
 import { agent, call, free, input, price, usage } from '../../../../../test/limits-setup.js';
 import { settle, watched } from '../../../../../test/run-checks.js';
-import { costOf } from '../messages/prices.js';
+import { costOf } from '../messages/model.js';
 import { Budget, isCrowded } from './budget.js';
 import { estimateTokens } from './estimates.js';
 

@@ -258,7 +258,7 @@ export class Session {
       () => queue.end(),
       (error) => queue.end({ error }),
     );
-    return new EventStream(queue, result, scope);
+    return new EventStream(queue, result, scope, this.host._partialsOf);
   }
 
   /** Checks all options and returns those that belong to middleware. */

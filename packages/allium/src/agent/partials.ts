@@ -1,6 +1,6 @@
 /** The answer of a run as the object it is going to be: what `stream.partials` gives. */
 
-import type { AgentEvent } from '../protocol/events.js';
+import type { AgentEvent } from '../kernel/protocol/events.js';
 import { PartialJson } from './partial-json.js';
 
 /**

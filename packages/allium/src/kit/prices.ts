@@ -1,9 +1,6 @@
 /** Prices of models: the model's own, or what `priceOf` returns. */
-import { AlliumError, invalidOption, isThenable, messageOf, shown } from '../lib/errors.js';
-import type { Usage } from './messages.js';
-import { type Model, modelName, type Price } from './model.js';
-
-export type PriceOf = (model: Model) => Price | undefined;
+import { AlliumError, invalidOption, isThenable, messageOf, shown } from '../kernel/lib/errors.js';
+import { type Model, modelName, type Price, type PriceOf } from '../kernel/messages/model.js';
 
 type Named = Pick<Model, 'provider' | 'id'>;
 
@@ -61,15 +58,3 @@ function isAmount(value: unknown): boolean {
 }
 
 function ignore(): void {}
-
-/** What this usage costs at this price, in US dollars. */
-export function costOf(price: Price, usage: Usage): number {
-  const { input, output, cacheRead = input, cacheWrite = input } = price;
-  return (
-    (usage.inputTokens * input +
-      usage.outputTokens * output +
-      usage.cacheRead * cacheRead +
-      usage.cacheWrite * cacheWrite) /
-    1e6
-  );
-}

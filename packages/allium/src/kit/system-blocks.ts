@@ -1,24 +1,14 @@
 /** System prompts of several blocks, each with metadata of its own, such as a mark for the provider's cache. */
-import { hash } from '../lib/hash.js';
-import * as kinds from '../lib/kinds.js';
-import { isOf, type Kind } from '../lib/shapes.js';
-import type { Metadata } from './messages.js';
-import type { ModelRequest } from './model.js';
+import { hash } from '../kernel/lib/hash.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { isOf, type Kind } from '../kernel/lib/shapes.js';
+import type { Metadata } from '../kernel/messages/messages.js';
+import type { ModelRequest, SystemMark } from '../kernel/messages/model.js';
 
 /** A part of a system prompt. */
 export interface SystemBlock {
   readonly text: string;
   /** As messages have it: `provider` holds options by provider name, such as a cache marker. */
-  readonly metadata?: Metadata;
-}
-
-/**
- * Where a block ends in the system prompt. It doesn't hold the text, so guards and middleware only have to change it
- * in one place. A block that was changed is no longer told apart.
- */
-export interface SystemMark {
-  readonly chars: number;
-  readonly hash: string;
   readonly metadata?: Metadata;
 }
 

@@ -1,0 +1,36 @@
+/** Placeholders that guards put in place of originals, in what leaves the session. */
+
+import { internal } from '../kernel/context/context.js';
+import { placeholders } from '../kernel/guards/restore.js';
+import { textsIn, toStoredJson } from '../kernel/lib/json-texts.js';
+import type { ModelResponse } from '../kernel/messages/messages.js';
+import type { Context, ModelContext } from '../kernel/protocol/contexts.js';
+
+/** A text for readers outside the session, where placeholders mean nothing or something else. */
+export function withoutPlaceholders(text: string, ctx: Context): string {
+  const { restores } = ctx.plan;
+  if (restores.length === 0) return text;
+  let out = '';
+  let at = 0;
+  for (const { start, end } of placeholders(restores, text, { for: 'answer', context: internal(ctx) })) {
+    out += `${text.slice(at, start)}[redacted]`;
+    at = end;
+  }
+  return out + text.slice(at);
+}
+
+/**
+ * Does the answer hold placeholders that its request doesn't? They were issued for this answer, so another run that gets it
+ * can't restore them.
+ */
+export function hasNewPlaceholders({ content }: ModelResponse, ctx: ModelContext): boolean {
+  const { restores } = ctx.plan;
+  if (restores.length === 0) return false;
+  const to = { for: 'answer', context: internal(ctx) } as const;
+  const asked = textsIn(toStoredJson([ctx.systemPrompt, ctx.messages]));
+  return textsIn(toStoredJson(content)).some((text) =>
+    placeholders(restores, text, to).some(
+      ({ start, end }) => !asked.some((known) => known.includes(text.slice(start, end))),
+    ),
+  );
+}
