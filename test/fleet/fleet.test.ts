@@ -1,10 +1,17 @@
 // A short run of the fault suite: workers killed and paused, Redis and Postgres restarted, and nothing lost or doubled.
 
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import os from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { build } from '../../scripts/build.mjs';
+import { startPostgres } from '../../scripts/postgres.mjs';
+import { startRedis } from '../../scripts/redis.mjs';
 import { root } from '../../scripts/repository.mjs';
 import { runCommand } from '../../scripts/run-command.mjs';
+import { readLines } from '../crash/ledger.mjs';
 
 beforeAll(() => build());
 
@@ -37,4 +44,51 @@ it('the example finishes what a killed worker left behind', async () => {
   );
   expect(stdout, stderr).toContain('done: Parcel 6 is in Bergen.\n6 done, ');
   expect(code).toBe(0);
+});
+
+it('a worker that gets SIGTERM ends by it, and what it did not finish is finished by another, once', async () => {
+  const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  const ledger = fs.mkdtempSync(join(os.tmpdir(), 'allium-drain-'));
+  fs.mkdirSync(join(ledger, 'charges'));
+  const { connectionString } = postgres;
+  const { url } = redis;
+  const env = { connectionString, url, ledger, turns: 6, latencyMs: 400, concurrency: 4, lockMs: 30_000 };
+  const hire = () =>
+    fork(join(root, 'test/fleet/worker.mjs'), {
+      env: { ...process.env, FLEET: JSON.stringify({ ...env, drainMs: 2000 }) },
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+  const { createQueue } = await import('@allium/worker');
+  const queue = createQueue({ connection: url });
+  const first = hire();
+  let second: typeof first | undefined;
+  const told: string[] = [];
+  first.on('message', ({ type }: { type: string }) => told.push(type));
+  try {
+    const jobs = await Promise.all(
+      [1, 2, 3, 4].map((n) => queue.enqueue('fleet', 'Book.', { sessionId: `drained ${n}` })),
+    );
+    await expect.poll(() => told.filter((type) => type === 'started').length, { timeout: 30_000 }).toBe(4);
+    first.kill('SIGTERM');
+    const later = await queue.enqueue('fleet', 'Book.', { sessionId: 'drained 5' });
+    const [code, signal] = await once(first, 'exit');
+    expect([code, signal]).toEqual([null, 'SIGTERM']);
+    // Four runs of six turns take longer than it has: it hands them over, and takes nothing new.
+    expect(told.filter((type) => type === 'handed over').length).toBeGreaterThan(0);
+    expect(told.filter((type) => type === 'started').length).toBe(4);
+    second = hire();
+    for (const { runId } of [...jobs, later])
+      expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done after 6 turns.' });
+    const booked = readLines(join(ledger, 'effects'))
+      .filter(({ tool }) => tool === 'book')
+      .map(({ callId }) => callId);
+    expect(new Set(booked).size).toBe(booked.length);
+    expect(booked.length).toBe(5 * 5);
+  } finally {
+    first.kill('SIGKILL');
+    second?.kill('SIGKILL');
+    await queue.close();
+    await Promise.all([postgres.stop(), redis.stop()]);
+    fs.rmSync(ledger, { recursive: true, force: true });
+  }
 });

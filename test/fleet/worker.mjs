@@ -4,7 +4,7 @@ import { postgresStore } from '@allium/store-postgres';
 import { createWorker } from '@allium/worker';
 import { makeAgent } from './scenario.mjs';
 
-const { connectionString, url, ledger, turns, latencyMs, concurrency, lockMs } = JSON.parse(
+const { connectionString, url, ledger, turns, latencyMs, concurrency, lockMs, drainMs } = JSON.parse(
   process.env.FLEET ?? '{}',
 );
 const store = postgresStore({ connectionString, maxConnections: 4 });
@@ -14,6 +14,7 @@ const worker = createWorker({
   connection: url,
   concurrency,
   lockMs,
+  ...(drainMs !== undefined && { drainMs }),
   maxTakeovers: 100,
   onEvent: ({ type, runId, error }) =>
     void process.send?.({ type, runId, at: Date.now(), ...(error ? { error: String(error) } : {}) }),
