@@ -146,7 +146,8 @@ export class ToolBatch implements CallBatch {
   started(calls: readonly Call[]): Awaitable<void> {
     const { runner: run, message, batch } = this;
     let entries: EntryDraft[] | undefined;
-    for (const call of calls) {
+    for (let i = 0; i < calls.length; i++) {
+      const call = calls[i]!;
       const { id } = call.toolCall;
       if (call.result || inDoubtPolicy(call.ctx.tool) !== 'fail' || batch.started.includes(id)) continue;
       if (this.isHalted) break;
@@ -283,7 +284,8 @@ export class ToolBatch implements CallBatch {
     const { scope, call: latch } = this.runner;
     if (scope.aborted) return scope.reason;
     if (latch.latched !== undefined) return latch.latched;
-    for (const { latched, latchedBy } of this.open) {
+    for (let i = 0; i < this.open.length; i++) {
+      const { latched, latchedBy } = this.open[i]!;
       if (latched === undefined || controlKind(latched) === 'suspend') continue;
       latch.latch(latched, latchedBy);
       return latched;
