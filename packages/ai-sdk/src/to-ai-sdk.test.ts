@@ -1,10 +1,11 @@
 import { generateText, simulateReadableStream, stepCountIs, streamText, tool, wrapLanguageModel } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
-import { defineMiddleware, defineState, type Middleware, window } from 'allium';
+import { Agent, defineMiddleware, defineState, type Middleware, window } from 'allium';
 import { budget } from 'allium/middleware/budget';
 import { cache } from 'allium/middleware/cache';
 import { callLimits } from 'allium/middleware/call-limits';
 import { retry } from 'allium/middleware/retry';
+import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { asLanguageModelMiddleware, toAiSdk } from './index.js';
@@ -264,6 +265,18 @@ describe('what cannot work inside a model call is refused', () => {
     [{ name: 'f', guard: { on: ['tool-result'], find: () => [] } }, "so put 'request' in its `on`"],
   ])('%#', (middleware, message) => {
     expect(() => asLanguageModelMiddleware([middleware])).toThrow(message);
+  });
+
+  it.each<[string, () => unknown, string]>([
+    ['options', () => ({ model: scriptedModel([]) }), 'is an object with `model`: pass the model itself.'],
+    ['a model of Allium', () => scriptedModel([]), 'is a model of Allium, which goes into an Agent.'],
+    ['an agent', () => new Agent({ model: scriptedModel([]) }), 'is an agent.'],
+    ['middleware', () => [retry()], 'is a list: the model comes first.'],
+    ['nothing', () => undefined, 'is undefined.'],
+  ])('and so is %s in the place of the model', (_, first, problem) => {
+    expect(() => toAiSdk(first() as never, [])).toThrow(
+      `toAiSdk() takes a model of the AI SDK and a list of middleware, as in toAiSdk(openai('gpt-5'), [retry()]). Its first argument ${problem}`,
+    );
   });
 
   it('and wrong options are refused', () => {

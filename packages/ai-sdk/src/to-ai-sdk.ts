@@ -1,7 +1,7 @@
 /** Middleware of the model seam inside the AI SDK: for `generateText`, `streamText` and `wrapLanguageModel`. */
 
-import type { MiddlewareList } from 'allium';
-import { checkMethods, flattenMiddleware, invalidOption } from 'allium/kit';
+import { AlliumError, type MiddlewareList } from 'allium';
+import { describeValue, flattenMiddleware, invalidOption, isRecord } from 'allium/kit';
 import { lastAnswer, partsOf, streamOf } from './answers.js';
 import { checkFits } from './fits-model-call.js';
 import { type AiSdkLanguageModel, type Loose, specVersionOf } from './language-model.js';
@@ -45,12 +45,31 @@ export function toAiSdk<M extends AiSdkLanguageModel>(
   stack: MiddlewareList,
   options: ToAiSdkOptions = {},
 ): M {
-  checkMethods('model', model, ['doStream']);
+  checkFirst(model);
   const { wrapGenerate, wrapStream } = asLanguageModelMiddleware(stack, options);
   return Object.create(model, {
     doGenerate: { value: (params: Loose) => wrapGenerate({ params, model }) },
     doStream: { value: (params: Loose) => wrapStream({ params, model }) },
   }) as M;
+}
+
+function checkFirst(model: unknown): void {
+  const has = (name: string): boolean => isRecord(model) && name in model;
+  if (has('doStream')) return;
+  const problem = has('stream')
+    ? has('run')
+      ? 'is an agent'
+      : 'is a model of Allium, which goes into an Agent'
+    : Array.isArray(model)
+      ? 'is a list: the model comes first'
+      : has('model')
+        ? 'is an object with `model`: pass the model itself'
+        : `is ${describeValue(model)}`;
+  throw new AlliumError(
+    'INVALID_OPTION',
+    `toAiSdk() takes a model of the AI SDK and a list of middleware, as in toAiSdk(openai('gpt-5'), [retry()]). Its first argument ${problem}.`,
+    { data: { option: 'model' } },
+  );
 }
 
 /**

@@ -53,7 +53,8 @@ describe('an MCP server on the network', () => {
           capabilities: { tools: { listChanged: true } },
           serverInfo: { name: 'hostile', version: '1' },
         });
-      if (rpc.method === 'tools/list') return behaviour.list ? behaviour.list(answer) : answer({ tools: [ECHO] });
+      if (rpc.method === 'tools/list')
+        return behaviour.list ? behaviour.list(answer) : answer({ tools: [ECHO] });
       if (rpc.method === 'tools/call')
         return behaviour.call ? behaviour.call(response, answer, rpc) : answer(said('hi'));
       return response.writeHead(400).end();

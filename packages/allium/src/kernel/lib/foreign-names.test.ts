@@ -35,8 +35,8 @@ describe('the agent', () => {
     ['mcpServers', 'mcp( … ) of "@allium/mcp" in middleware'],
     ['abortSignal', 'agent.run( … , { signal })'],
   ])('says what `%s` is', (name, here) => {
-    expect(message(() => new Agent({ model, [name]: 1 } as never))).toContain(
-      `INVALID_OPTION: Unknown option \`${name}\` of Agent. Here that is \`${here}\`. It takes: model, `,
+    expect(message(() => new Agent({ model, [name]: 1 } as never))).toBe(
+      `INVALID_OPTION: Unknown option \`${name}\` of Agent. Here that is \`${here}\`.`,
     );
   });
 

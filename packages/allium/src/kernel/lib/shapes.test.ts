@@ -98,6 +98,11 @@ describe('fields', () => {
     expect(() => checkFields('open()', fields, { path: 'a', onDon: 1 })).toThrow(
       'Unknown option `onDon` of open(). Did you mean `onDone`? It takes: path, mode, onDone.',
     );
+    const many = Object.fromEntries([...'abcdefghijklm'].map((name) => [name + name, kinds.text]));
+    expect(() => checkFields('x()', many, { aaa: 1 })).toThrow(
+      /^Unknown option `aaa` of x\(\)\. Did you mean `aa`\?$/,
+    );
+    expect(() => checkFields('x()', many, { nothing: 1 })).toThrow('It takes: aa, bb, ');
     expect(() => checkFields('open()', fields, 'a')).toThrow(
       'an object with path, mode, onDone for open(), got "a"',
     );

@@ -92,12 +92,15 @@ function wrongKey(
   const here = foreignName(foreign, key);
   const near = closestName(key, allowed);
   const hint = here ? ` Here that is \`${here}\`.` : near ? ` Did you mean \`${near}\`?` : '';
-  return new AlliumError(
-    'INVALID_OPTION',
-    `Unknown option \`${key}\` of ${what}.${hint} It takes${names ? `: ${names}` : ' none'}.`,
-    { data: { option: key, allowed } },
-  );
+  // A long list would hide the hint.
+  const list =
+    hint !== '' && allowed.length > SHORT_LIST ? '' : ` It takes${names ? `: ${names}` : ' none'}.`;
+  return new AlliumError('INVALID_OPTION', `Unknown option \`${key}\` of ${what}.${hint}${list}`, {
+    data: { option: key, allowed },
+  });
 }
+
+const SHORT_LIST = 12;
 
 /**
  * Checks a value against a kind.
