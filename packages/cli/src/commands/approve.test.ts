@@ -178,9 +178,9 @@ it.each([
 
 it('says so when nothing of the session waits', async () => {
   await here().allium(['run', '--session', 'bob', 'add 1 and 2']);
-  expect((await here().allium(['approve', 'bob', '--all'])).stderr).toContain(
-    'Nothing in session "bob" waits',
-  );
+  const { stderr } = await here().allium(['approve', 'bob', '--all']);
+  expect(stderr).toContain('Nothing in session "bob" waits for an answer.');
+  expect(stderr, 'the run has ended').not.toContain('To continue it');
 });
 
 it.each([

@@ -8,6 +8,7 @@ import {
   allSessions,
   commandLine,
   findSession,
+  isOpen,
   type Opened,
   type Shell,
   tell,
@@ -150,7 +151,7 @@ async function approve(shell: Shell, wanted: string | undefined, options: Option
     if (asked.length === 0)
       throw new UsageError(
         options.request === undefined
-          ? `Nothing in session "${id}" waits for an answer. To continue it: ${goOn}`
+          ? `Nothing in session "${id}" waits for an answer.${(await isOpen(store, id)) ? ` To continue it: ${goOn}` : ''}`
           : `Session "${id}" has no open question "${options.request}". Open: ${open.map((one) => one.id).join(', ') || 'none'}.`,
       );
     const left = await answerAll(shell, session, asked, options);
