@@ -100,7 +100,7 @@ function wrongKey(
   });
 }
 
-const SHORT_LIST = 12;
+const SHORT_LIST = 20;
 
 /**
  * Checks a value against a kind.
