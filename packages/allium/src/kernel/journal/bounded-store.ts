@@ -73,7 +73,6 @@ export class BoundedStore implements Store {
     entries: readonly NewEntry[],
     snapshot?: Snapshot,
   ): Awaitable<number> {
-    this.check();
     return this.bounded('append', () =>
       snapshot
         ? this.raw.append(sessionId, expectedSeq, entries, snapshot)
@@ -87,17 +86,14 @@ export class BoundedStore implements Store {
   }
 
   private readTail(sessionId: string): Awaitable<Tail> {
-    this.check();
     return this.bounded('tail', () => this.raw.tail!(sessionId));
   }
 
   read(sessionId: string, fromSeq: number): Awaitable<readonly Entry[]> {
-    this.check();
     return this.bounded('read', () => this.raw.read(sessionId, fromSeq));
   }
 
   head(sessionId: string): Awaitable<number> {
-    this.check();
     return this.bounded('head', () => this.raw.head(sessionId));
   }
 
@@ -110,17 +106,14 @@ export class BoundedStore implements Store {
   }
 
   delete(sessionId: string): Awaitable<void> {
-    this.check();
     return this.bounded('delete', () => this.raw.delete(sessionId));
   }
 
   post(sessionId: string, item: InboxItem): Awaitable<void> {
-    this.check();
     return this.bounded('post', () => this.raw.post(sessionId, item));
   }
 
   take(sessionId: string, after: number): Awaitable<readonly Posted[]> {
-    this.check();
     return this.bounded('take', () => this.raw.take(sessionId, after));
   }
 
@@ -128,12 +121,9 @@ export class BoundedStore implements Store {
     return this.bounded('close', () => this.raw.close?.());
   }
 
-  private check(): void {
-    if (this.lost !== undefined) throw this.lost;
-  }
-
   /** Stores that answer at once cost no timer. */
   private bounded<T>(method: keyof Store, ask: () => Awaitable<T>): Awaitable<T> {
+    if (this.lost !== undefined) throw this.lost;
     try {
       const answer = ask();
       return isThenable(answer) ? this.wait(method, answer) : answer;
