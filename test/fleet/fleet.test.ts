@@ -1,6 +1,6 @@
 // A short run of the fault suite: workers killed and paused, Redis and Postgres restarted, and nothing lost or doubled.
 
-import { fork } from 'node:child_process';
+import { fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -92,3 +92,35 @@ it('a worker that gets SIGTERM ends by it, and what it did not finish is finishe
     fs.rmSync(ledger, { recursive: true, force: true });
   }
 });
+
+/** May this user make a process the first one of its own world, as a container does? */
+const canIsolate = spawnSync('unshare', ['--pid', '--fork', '--mount-proc', 'true']).status === 0;
+
+it.skipIf(!canIsolate)(
+  'a worker that is the first process of a container ends on SIGTERM as well',
+  async () => {
+    const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+    const env = { ...process.env, REDIS_URL: redis.url, DATABASE_URL: postgres.connectionString };
+    const queue = (await import('@allium/worker')).createQueue({ connection: redis.url });
+    const command = ['--pid', '--fork', '--kill-child', '--mount-proc', process.execPath];
+    const outside = spawn('unshare', [...command, join(root, 'examples/fleet/worker.mjs')], {
+      env,
+      stdio: 'ignore',
+    });
+    try {
+      const { runId } = await queue.enqueue('support', 'Where is parcel 1?');
+      expect(await queue.finished(runId)).toMatchObject({ status: 'done' });
+      const inside = fs.readFileSync(`/proc/${outside.pid}/task/${outside.pid}/children`, 'utf8').trim();
+      const told = performance.now();
+      process.kill(Number(inside), 'SIGTERM');
+      const [code] = await once(outside, 'exit');
+      expect(code).toBe(143);
+      // Not only when the last idle connection to Postgres is given up, after ten seconds.
+      expect(performance.now() - told).toBeLessThan(9000);
+    } finally {
+      outside.kill('SIGKILL');
+      await queue.close();
+      await Promise.all([postgres.stop(), redis.stop()]);
+    }
+  },
+);

@@ -1,5 +1,6 @@
 /** `createWorker`: runs agents, in any number of processes. */
 import { randomUUID } from 'node:crypto';
+import os from 'node:os';
 import { type Agent, AlliumError } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
@@ -180,7 +181,12 @@ class FleetWorker implements AgentWorker {
   }
 
   private readonly onSignal = (signal: NodeJS.Signals): void => {
-    const end = (): unknown => process.kill(process.pid, signal);
+    const end = (): void => {
+      process.kill(process.pid, signal);
+      // The first process of a container isn't ended by a signal, unless it handles it.
+      if (process.pid === 1 && process.listenerCount(signal) === 0)
+        process.exit(128 + os.constants.signals[signal]);
+    };
     void atMost(this.settings.drainMs + 3 * LAST_MS, this.close()).then(end);
   };
 
