@@ -1,6 +1,7 @@
 // `allium plugin`: from a name to a plugin that is found.
 
-import { cpSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { useProject } from '../../test/project.js';
@@ -25,6 +26,15 @@ it('makes a plugin that passes its own check, is listed when installed, and work
   ]);
   here().write('allium.toml', here().read('allium.toml').replace('chain = [', 'chain = [\n  "shout",'));
   expect((await here().allium(['explain'])).stdout).toContain('shout');
+});
+
+it('names the command that runs the tests: at once if allium is installed above, otherwise after npm install', async () => {
+  const inside = await here().allium(['plugin', 'new', 'shout']);
+  expect(inside.stderr).toContain('allium-mw-shout && npm test');
+  const elsewhere = mkdtempSync(join(tmpdir(), 'allium-plugin-'));
+  const outside = await here().allium(['plugin', 'new', 'shout', '--dir', elsewhere]);
+  expect(outside.stderr).toContain('allium-mw-shout && npm install && npm test');
+  rmSync(elsewhere, { recursive: true });
 });
 
 it('prints what it made as JSON', async () => {

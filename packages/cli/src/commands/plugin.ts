@@ -1,5 +1,7 @@
 /** `allium plugin`: make one, check one, see which are installed. */
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join, resolve } from 'node:path';
 import { checkPlugin, installedPlugins, scaffoldPlugin } from '@allium/config';
 import { findRegistered } from 'allium/registry';
 import { codeOf, EXIT, UsageError } from '../outcome.js';
@@ -54,7 +56,14 @@ async function make(
   for (const file of made.files) note(io, io.err.dim(`  wrote ${file}`));
   if (json) printJson(io, made);
   else print(io, made.folder);
-  note(io, `${made.package} is ready. Next:\n  cd ${quoted(made.folder)} && npm install && npm test`);
+  const steps = hasAllium(made.folder) ? 'npm test' : 'npm install && npm test';
+  note(io, `${made.package} is ready. Next:\n  cd ${quoted(made.folder)} && ${steps}`);
+}
+
+/** Is `allium` installed in a folder above, so that the tests can run at once? */
+function hasAllium(folder: string): boolean {
+  const folders = createRequire(join(folder, 'package.json')).resolve.paths('allium') ?? [];
+  return folders.some((one) => existsSync(join(one, 'allium')));
 }
 
 async function check(shell: Shell, folder: string, json: boolean): Promise<void> {
