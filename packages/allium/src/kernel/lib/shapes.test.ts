@@ -98,7 +98,9 @@ describe('fields', () => {
     expect(() => checkFields('open()', fields, { path: 'a', onDon: 1 })).toThrow(
       'Unknown option `onDon` of open(). Did you mean `onDone`? It takes: path, mode, onDone.',
     );
-    const many = Object.fromEntries([...'abcdefghijklmnopqrstuvwxyz'].map((name) => [name + name, kinds.text]));
+    const many = Object.fromEntries(
+      [...'abcdefghijklmnopqrstuvwxyz'].map((name) => [name + name, kinds.text]),
+    );
     expect(() => checkFields('x()', many, { aaa: 1 })).toThrow(
       /^Unknown option `aaa` of x\(\)\. Did you mean `aa`\?$/,
     );
