@@ -55,6 +55,11 @@ export function onlyWaits({ requests, batch }: OpenRun): boolean {
   );
 }
 
+/** Does the call wait for an answer, and not a sub-agent of it? Then its tool starts from the top after the answer. */
+function waitsItself({ requests }: OpenRun, id: string): boolean {
+  return [...requests.values()].some(({ callId, from }) => callId === id && !from);
+}
+
 /**
  * May a call without a result have begun before this process took over the run? The start of a tool that may be run
  * again isn't journaled.
@@ -68,7 +73,7 @@ export function mayHaveBegun(
   const { calls, results } = open.batch!;
   const toolOf = ({ name }: { readonly name: string }) => tools.find((tool) => tool.name === name);
   if (inDoubtPolicy(toolOf(calls[index]!)) === 'fail') return false;
-  if (isAsked(open)) return false;
+  if (isAsked(open) || waitsItself(open, calls[index]!.id)) return false;
   if (agent?.toolExecution !== 'sequential' && !calls.some((call) => toolOf(call)?.sequential)) return true;
   // Calls run one after the other, so only the next one may have begun, unless the one before it stopped the run.
   return !open.stop && results.indexOf(undefined) === index;

@@ -136,6 +136,26 @@ describe('a run that is open', () => {
     expect(await copy.run('on')).toMatchObject({ status: 'done', text: 'c' });
   });
 
+  it('whose tool waits is told in the copy not to have run, if its tools may be run again or not', async () => {
+    const asking = (name: string, idempotent: boolean) =>
+      tool({
+        name,
+        description: 'Asks.',
+        input: z.object({}),
+        idempotent,
+        execute: async (_, ctx) => (await ctx.suspend({ title: 'Well?' })).type,
+      });
+    const tools = [asking('once', false), asking('often', true)];
+    const { session } = sessionOf([toolCalls({ name: 'once' }, { name: 'often' })], { tools });
+    await session.run('one');
+    const copy = await session.fork();
+    expect((await copy.messages()).slice(2).map(textOf)).toEqual([
+      'Not run: the run was given up.',
+      'Not run: the run was given up.',
+    ]);
+    expect(await session.pending()).toHaveLength(2);
+  });
+
   it('that crashed before its answer is ended too, and its question asked again', async () => {
     const { session, store } = sessionOf([failWith(new Error('down'))]);
     const append = store.append.bind(store);
