@@ -3,7 +3,7 @@
 import { isPlainObject } from '../kernel/lib/errors.js';
 import { canonicalJson, hash } from '../kernel/lib/hash.js';
 import { randomId } from '../kernel/lib/random-id.js';
-import { BY_OBJECT, type Twins } from '../kernel/plan/twins.js';
+import { BY_OBJECT, type Twins } from '../kernel/plan/resumed-plan.js';
 import type { Middleware, PlannedMiddleware } from '../kernel/protocol/middleware.js';
 
 /** Undefined if there are none. */

@@ -18,13 +18,13 @@ import type {
 } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
-import type { Meters } from '../protocol/meter.js';
 import type { Plan } from '../protocol/middleware.js';
 import type { StopRun } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { TraceAct } from '../protocol/trace.js';
 import type { Cells } from './cells.js';
+import type { Meters } from './meter.js';
 import type { SeamCall } from './seam-call.js';
 import type { Recording } from './tracing.js';
 

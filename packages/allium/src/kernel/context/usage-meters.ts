@@ -4,9 +4,9 @@ import { isThenable } from '../lib/errors.js';
 import type { Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
 import type { ModelContext, RunContext } from '../protocol/contexts.js';
-import type { Hold, Meter, Meters } from '../protocol/meter.js';
 import type { Awaitable } from '../protocol/store.js';
 import { internal } from './context.js';
+import type { Hold, Meter, Meters } from './meter.js';
 
 /**
  * Gives the run a meter. It also counts model calls of sub-agents and of other middleware. A sub-agent with its own meter of

@@ -1,5 +1,6 @@
 /** The innermost point of the model seam: one attempt with the model really called, and what is sent to it. */
 
+import type { Hold } from '../context/meter.js';
 import { authorOf, noteRewrites } from '../context/request-changes.js';
 import { checkAssigned } from '../context/request-checks.js';
 import type { Ending } from '../context/tracing.js';
@@ -26,7 +27,6 @@ import {
   type Price,
 } from '../messages/model.js';
 import { convertToLlm } from '../plan/rules.js';
-import type { Hold } from '../protocol/meter.js';
 import { isControl } from '../protocol/signals.js';
 import { toolSpecs } from '../protocol/tool.js';
 import { partialUsage, ResponseAssembler } from '../stream/assemble.js';

@@ -3,6 +3,7 @@
 import type { GivenUp } from '../calls/end-children.js';
 import type { ToolsRun } from '../calls/tools-run.js';
 import { type Context, RunContext, SeamCall } from '../context/context.js';
+import type { Meters } from '../context/meter.js';
 import type { RequestParts } from '../context/run-port.js';
 import { answerRestorers } from '../guards/restore.js';
 import { safeOutput, safeValue } from '../guards/safe-values.js';
@@ -22,7 +23,6 @@ import { Breather } from '../model/model-stream.js';
 import type { DeclaredOptions, GenerateRequest, Context as PublicContext } from '../protocol/contexts.js';
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
-import type { Meters } from '../protocol/meter.js';
 import type { Change, StateReader } from '../protocol/result.js';
 import type { QueueModes } from '../protocol/run-options.js';
 import type { Posted, RequestHandler } from '../protocol/store.js';

@@ -29,6 +29,7 @@ import { randomId } from '../lib/random-id.js';
 import type { Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
 import { readEnough } from '../plan/enough-history.js';
+import { resumedPlan } from '../plan/resumed-plan.js';
 import type { AgentEvent } from '../protocol/events.js';
 import { type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
@@ -36,7 +37,6 @@ import { kernelStop } from '../protocol/signals.js';
 import type { Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft, type Posted } from '../protocol/store.js';
 import { statesBelow } from './result-state.js';
-import { resumedPlan } from './resumed-plan.js';
 import { Run } from './run.js';
 import type { Start } from './start.js';
 

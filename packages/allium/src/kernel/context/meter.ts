@@ -2,8 +2,8 @@
 
 import type { Usage } from '../messages/messages.js';
 import type { Model } from '../messages/model.js';
-import type { ModelContext } from './contexts.js';
-import type { Awaitable } from './store.js';
+import type { ModelContext } from '../protocol/contexts.js';
+import type { Awaitable } from '../protocol/store.js';
 
 /** What one attempt of a model call used, whether it answered or failed. */
 export interface Spent {
