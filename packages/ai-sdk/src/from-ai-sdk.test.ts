@@ -441,6 +441,7 @@ describe('fromAiSdk', () => {
       'has specification "v1"; Allium understands v2, v3 and v4',
     );
     expect(() => fromAiSdk('openai/gpt-5' as never)).toThrow('use resolveModel("openai/gpt-5")');
+    expect(() => fromAiSdk('gpt-5' as never)).toThrow('use resolveModel("<provider>/gpt-5")');
     expect(() => fromAiSdk({} as never)).toThrow('Expected `model` to be a language model of the AI SDK');
     expect(() => fromAiSdk(model, { providerTools: { x: {} } })).toThrow(
       'Expected `providerTools.x` to be a tool that a provider defines, with an `id`, got {}.',

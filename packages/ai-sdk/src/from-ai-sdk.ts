@@ -80,9 +80,10 @@ export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions =
 
 function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
   if (typeof model === 'string') {
+    const name = model.includes('/') ? model : `<provider>/${model}`;
     throw new AlliumError(
       'INVALID_OPTION',
-      `Expected \`model\` to be a language model of the AI SDK, got ${JSON.stringify(model)}. For the name of a model use resolveModel(${JSON.stringify(model)}).`,
+      `Expected \`model\` to be a language model of the AI SDK, got ${JSON.stringify(model)}. For a model by name use resolveModel(${JSON.stringify(name)}).`,
     );
   }
   if (!isObject(model) || typeof model.doStream !== 'function' || typeof model.provider !== 'string')

@@ -1,6 +1,8 @@
+import { budget } from 'allium/middleware/budget';
 import { cache } from 'allium/middleware/cache';
 import { callLimits } from 'allium/middleware/call-limits';
 import { compaction } from 'allium/middleware/compaction';
+import { concurrency } from 'allium/middleware/concurrency';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { retry } from 'allium/middleware/retry';
 import { smoothStream } from 'allium/middleware/smooth-stream';
@@ -40,6 +42,12 @@ describe('options by the names of other libraries', () => {
     ],
     ['contextEditing excludeTools', () => contextEditing({ excludeTools: [] } as never), '`keepTools`'],
     ['toolSelector systemPrompt', () => toolSelector({ model, systemPrompt: 'x' } as never), '`prompt`'],
+    ['timeout ms', () => timeout({ ms: 5 } as never), '`modelMs`'],
+    ['retry baseMs', () => retry({ baseMs: 5 } as never), '`minDelayMs`'],
+    ['budget maxTokens', () => budget({ maxTokens: 5 } as never), '`tokens`'],
+    ['budget maxCostUsd', () => budget({ maxCostUsd: 5 } as never), '`usd`'],
+    ['concurrency limit', () => concurrency({ limit: 5 } as never), '`max`'],
+    ['toolSelector max', () => toolSelector({ model, max: 5 } as never), '`maxTools`'],
     ['smoothStream chunking', () => smoothStream({ chunking: 'word' } as never), '`by`'],
     ['smoothStream delayInMs', () => smoothStream({ delayInMs: 5 } as never), '`delayMs`'],
   ])('%s', (_, make, here) => {

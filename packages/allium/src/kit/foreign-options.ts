@@ -7,13 +7,13 @@ import { type Foreign, foreignTable } from '../kernel/lib/foreign-names.js';
 const FOREIGN_OPTIONS = foreignTable(`
   retries maxretries maxattempts tries retrycount → attempts maxRepairs
   backofffactor backoff multiplier exponentialbase backoffrate → factor
-  initialdelay initialdelayms basedelay basedelayms delay mindelay minwait intervalseconds → minDelayMs delayMs
+  initialdelay initialdelayms basedelay basedelayms basems delay mindelay minwait intervalseconds → minDelayMs delayMs
   maxdelay maxbackoff maxwait → maxDelayMs maxWaitMs
   retryif shouldretry isretryable retrycondition retryonexceptions → retryOn
   onfailure → onExceed onFail
   ttl maxage expiresin expiration ttlseconds → ttlMs
   maxsize size capacity lrusize → maxEntries max
-  timeout timeoutms deadline → modelMs toolMs timeoutMs
+  timeout timeoutms deadline ms → modelMs toolMs timeoutMs
   firsttokentimeout timetofirsttoken → firstTokenMs
   idletimeout chunktimeout → idleMs
   interval window duration per period windowms intervalms → perMs windowMs
@@ -21,7 +21,9 @@ const FOREIGN_OPTIONS = foreignTable(`
   concurrency maxconcurrent maxconcurrency maxparallel → max maxConcurrent
   failurethreshold threshold maxfailures volumethreshold → failures
   resettimeout cooldown recoverytimeout opentimeout → cooldownMs
-  runlimit limit maxcalls → modelCalls toolCalls turns
+  runlimit limit maxcalls → modelCalls toolCalls turns max
+  maxtokens tokenlimit tokenbudget → tokens
+  maxusd maxcost maxcostusd costusd costlimit dollars → usd
   maxsteps maxiterations recursionlimit steps → turns maxTurns
   exitbehavior onlimit onlimitexceeded → onExceed
   fallbacks fallbackmodels → models
@@ -34,7 +36,7 @@ const FOREIGN_OPTIONS = foreignTable(`
   prompt systemprompt instructions summaryprompt → prompt summaryPrompt policy
   chunking chunk splitby → by
   delayinms → delayMs
-  selectedtools maxselected → maxTools
+  selectedtools maxselected max → maxTools
   allowlist whitelist allowed alloweddecisions → allow allowHosts decisions
   denylist blocklist blacklist blocked banned → deny keywords
   detectors entities piitypes piitype detect → types
