@@ -22,6 +22,7 @@ type Content = readonly AssistantContent[];
  * that guards say the same and an abort leaves the same message behind.
  */
 export class LiveMessage {
+  readonly watched: boolean;
   private started = false;
   /** Something is on the consumer's screen. */
   private dirty = false;
@@ -43,10 +44,8 @@ export class LiveMessage {
   constructor(
     readonly run: LiveRun,
     readonly messageId: string,
-  ) {}
-
-  get watched(): boolean {
-    return this.run.watched;
+  ) {
+    this.watched = run.watched;
   }
 
   /** Holds events back until this resolves. If it rejects, they are never emitted. */
