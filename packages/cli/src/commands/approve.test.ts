@@ -320,6 +320,18 @@ describe('for the rest of the session', () => {
     expect((await here().allium(['run', '--session', 'ann', 'pay 5'])).code).toBe(5);
   });
 
+  it('a fork is not allowed what was revoked before it, even if no run has taken that in', async () => {
+    const allowances = async (id: string, ...more: string[]) =>
+      JSON.parse((await here().allium(['sessions', 'allowances', id, '--json', ...more])).stdout);
+    await here().allium(['approve', 'ann', '--remember']);
+    const [{ id }] = await allowances('ann');
+    await here().allium(['sessions', 'fork', 'ann', '--as', 'before']);
+    expect(await allowances('before')).toHaveLength(1);
+    expect(await allowances('ann', '--revoke', id)).toEqual([]);
+    await here().allium(['sessions', 'fork', 'ann', '--as', 'after']);
+    expect(await allowances('after')).toEqual([]);
+  });
+
   it('approves the same arguments in a terminal', async () => {
     const approve = here().terminal(['approve', 'ann']);
     await approve.until('Always approve this');

@@ -1,5 +1,5 @@
 /** `allium sessions`: conversations in the store of the config. */
-import { type Entry, type Message, type SessionInfo, textOf, toolCallsOf } from 'allium';
+import { Agent, type Entry, type Message, type SessionInfo, type Store, textOf, toolCallsOf } from 'allium';
 import type { Command } from 'commander';
 import { inboxOf } from '../inbox.js';
 import { UsageError } from '../outcome.js';
@@ -201,9 +201,22 @@ async function fork(shell: Shell, wanted: string, options: ForkOptions): Promise
     const copy = options.as ?? (await freeId(`${id}-fork`, async (name) => (await store.head(name)) > 0));
     if ((await store.head(copy)) > 0) throw new UsageError(`There is a session "${copy}" already.`);
     await store.fork(id, at, copy);
+    await revokeIn(store, id, copy);
     if (options.json) printJson(shell.io, { sessionId: copy });
     else print(shell.io, copy);
   });
+}
+
+/** What was revoked since that point, or is about to be, isn't allowed in the copy either. */
+async function revokeIn(store: Store, original: string, copy: string): Promise<void> {
+  const begun = (await store.read(original, 1)).find((entry) => entry.type === 'run_start');
+  const tenant = begun?.type === 'run_start' ? begun.tenant : undefined;
+  const { offlineModel } = await import('allium/models/offline');
+  // Nobody is asked anything.
+  const agent = new Agent({ model: offlineModel(), store, ...(tenant !== undefined && { tenant }) });
+  const allowed = new Set((await agent.session(original).allowances()).map(({ id }) => id));
+  const session = agent.session(copy);
+  for (const { id } of await session.allowances()) if (!allowed.has(id)) await session.revoke(id);
 }
 
 async function remove(shell: Shell, wanted: readonly string[], yes: boolean): Promise<void> {
