@@ -36,7 +36,11 @@ export function parseEntries(json: string, seq: number, sessionId: string): Entr
     throw damaged(sessionId, seq, cause);
   }
   if (!Array.isArray(entries)) throw damaged(sessionId, seq, undefined);
-  return entries.map((entry, i) => ({ ...entry, seq: seq + i }) as Entry);
+  // In place: copying the entries of a long session took a sixth of the time to read it.
+  for (const [i, entry] of entries.entries())
+    if (typeof entry === 'object' && entry !== null) entry.seq = seq + i;
+    else entries[i] = { seq: seq + i };
+  return entries as Entry[];
 }
 
 function damaged(sessionId: string, seq: number, cause: unknown): AlliumError {

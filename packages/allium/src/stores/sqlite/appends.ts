@@ -126,9 +126,10 @@ export class Appends {
       key,
       Math.max(1, Math.min(fromSeq, LOWER)),
     );
-    return rows
-      .flatMap(({ seq, entries }) => parseEntries(entries, seq, sessionId))
-      .filter(({ seq }) => seq >= fromSeq);
+    const found: Entry[] = [];
+    for (const { seq, entries } of rows)
+      for (const entry of parseEntries(entries, seq, sessionId)) if (entry.seq >= fromSeq) found.push(entry);
+    return found;
   }
 
   /** Undefined if somebody has deleted the session since. */
