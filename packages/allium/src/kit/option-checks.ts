@@ -73,10 +73,8 @@ export function yesOrNo<Args extends readonly unknown[]>(
 ): (...args: Args) => boolean {
   return (...args) => {
     const answer = ask(...args);
-    if (!isThenable(answer)) return Boolean(answer);
-    // Nobody waits for it, so its error must not end the process.
-    answer.then(undefined, () => {});
-    throw invalidOption(`${option}()`, 'a function that answers at once', answer);
+    if (isThenable(answer)) throw invalidOption(`${option}()`, 'a function that answers at once', answer);
+    return Boolean(answer);
   };
 }
 
