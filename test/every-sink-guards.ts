@@ -104,6 +104,8 @@ export const GUARDS: Readonly<Record<string, Guarding>> = {
     actions: ['redact'],
     // Tools get the originals, from a cell of the session.
     except: () => ['journal', 'arguments'],
+    // Here the answer is asked for again in another session, and placeholders stay in theirs.
+    never: { redact: ['cached'] },
   },
   secrets: { secret: `ghp_zebra${'A1b2C3d4E5f6G7h8I9j0K1l2M'}quagga`, make: (options) => secrets(options) },
   contentFilter: {
