@@ -32,8 +32,12 @@ export function checkFits(middleware: Middleware): void {
     if (value !== undefined && !(Array.isArray(value) && value.length === 0))
       throw fail(`\`${member}\``, remedy!);
   }
-  // Live cells are fine: nobody expects them to outlast the run, which is one call here.
-  const lasting = middleware.state?.find(({ scope, durable }) => scope !== 'call' && durable !== false);
+  // Every call is a run here, so a run cell begins again with each. That is fine for what is only remembered, such as
+  // the choice of `toolSelector`, but a limit that counts in one would never be reached.
+  const protects = middleware.traits?.includes('protects') === true;
+  const lasting = middleware.state?.find(
+    ({ scope, durable }) => durable !== false && (scope === 'session' || (scope === 'run' && protects)),
+  );
   if (lasting)
     throw fail(
       `the ${lasting.scope} cell "${lasting.name}"`,

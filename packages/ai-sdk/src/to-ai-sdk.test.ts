@@ -4,7 +4,9 @@ import { Agent, defineMiddleware, defineState, type Middleware, window } from 'a
 import { budget } from 'allium/middleware/budget';
 import { cache } from 'allium/middleware/cache';
 import { callLimits } from 'allium/middleware/call-limits';
+import { fallback } from 'allium/middleware/fallback';
 import { retry } from 'allium/middleware/retry';
+import { toolSelector } from 'allium/middleware/tool-selector';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -250,6 +252,18 @@ describe('a model that cannot stream', () => {
       'Not implemented',
     );
   });
+});
+
+it('middleware that only remember something in a run cell are accepted: toolSelector and a sticky fallback', async () => {
+  const spare = scriptedModel(['from the spare model', 'from the spare model']);
+  const broken = new MockLanguageModelV3({ doGenerate: () => Promise.reject(new Error('down')) });
+  const stack = [
+    toolSelector({ maxTools: 3, model: scriptedModel([]) }),
+    fallback({ models: [spare], sticky: true, on: () => true }),
+  ];
+  const model = toAiSdk(broken, stack);
+  for (const prompt of ['one', 'two'])
+    expect((await generateText({ model, prompt, maxRetries: 0 })).text).toBe('from the spare model');
 });
 
 describe('what cannot work inside a model call is refused', () => {
