@@ -2,7 +2,7 @@
 
 import { toNodeListener } from 'allium/http';
 import { agentFor } from '../work/http-agent.mjs';
-import { firstByte as measureFirst, readEvents, weighOpen } from '../work/sse-server.mjs';
+import { readEvents, weighOpen } from '../work/sse-server.mjs';
 
 export const what =
   'parses the JSON body, makes an id for the session, sets the same headers, loops over `session.stream()`, writes what a client needs of each event as `id:` and `data:` lines of JSON, and aborts the run when the client leaves: as a listener of `node:http`, or as a fetch handler on the same `toNodeListener()`. It checks nothing, and nobody can join or resume';
@@ -14,7 +14,7 @@ const headersFor = (id) => ({
   'x-session-id': id,
 });
 
-function listener(agent) {
+export function listener(agent) {
   const answer = async (request, response) => {
     let body = '';
     for await (const chunk of request) body += chunk;
@@ -35,7 +35,7 @@ function listener(agent) {
 }
 
 /** The same, from `Request` to `Response`. */
-function fetching(agent) {
+export function fetching(agent) {
   const encoder = new TextEncoder();
   return toNodeListener(async (request) => {
     const { input } = await request.json();
@@ -82,8 +82,6 @@ function payload(event) {
 }
 
 export const events = ({ count }) => readEvents(listener(agentFor({ count })), '/', count);
-export const firstByte = (task) => measureFirst(listener(agentFor({ waits: true })), '/', task);
 export const fetchEvents = ({ count }) => readEvents(fetching(agentFor({ count })), '/', count);
-export const fetchFirstByte = (task) => measureFirst(fetching(agentFor({ waits: true })), '/', task);
 export const fetchOpen = (task) => weighOpen(fetching(agentFor({ hangs: true })), '/', task);
 export const open = (task) => weighOpen(listener(agentFor({ hangs: true })), '/', task);

@@ -46,14 +46,22 @@ export function post(port, path, agent) {
   });
 }
 
-/** Posts one request after the other, sends back what the second half took, in microseconds, and ends. */
+/** Posts to each server in turns, sends back the microseconds to the first bytes of the second half, and ends. */
 if (process.argv[2] === 'first') {
-  const [, , , port, path, requests] = process.argv;
-  const agent = oneConnection();
+  const [, , , requests, ...places] = process.argv;
+  const servers = [];
+  for (let i = 0; i < places.length; i += 2)
+    servers.push({ port: places[i], path: places[i + 1], agent: oneConnection() });
   const taken = [];
-  for (let i = 0; i < 2 * Number(requests); i++) {
-    const { firstMs } = await post(port, path, agent);
-    if (i >= Number(requests)) taken.push(firstMs * 1000);
+  for (let round = 0; round < 2 * Number(requests); round++) {
+    const figures = [];
+    // Every other round goes backwards, so that nothing always follows the same neighbour.
+    for (let i = 0; i < servers.length; i++) {
+      const at = round % 2 === 0 ? i : servers.length - 1 - i;
+      const { port, path, agent } = servers[at];
+      figures[at] = (await post(port, path, agent)).firstMs * 1000;
+    }
+    if (round >= Number(requests)) taken.push(figures);
   }
   process.send(taken, () => process.exit(0));
 }

@@ -2,7 +2,6 @@
 import { fork } from 'node:child_process';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { median } from '../lib/stats.mjs';
 import { oneConnection, post } from './sse-client.mjs';
 
 const CLIENT = fileURLToPath(new URL('sse-client.mjs', import.meta.url));
@@ -25,17 +24,22 @@ export async function readEvents(listener, path, count) {
 }
 
 /**
- * The median microseconds to the first byte, over many requests after each other. The client is a process of its own: in
- * this one it would get its turn only after the rest of the run.
+ * The microseconds to the first byte of each server's answers, which take turns. All of them are in this process, so that
+ * what slows it down slows all of them. The client is a process of its own: in this one it would get its turn only after
+ * the rest of the run.
+ *
+ * @param {{ listener: http.RequestListener, path: string }[]} servers
+ * @returns {Promise<number[][]>} For each round, one figure per server.
  */
-export async function firstByte(listener, path, { requests }) {
-  const port = await listening(listener);
-  const client = fork(CLIENT, ['first', port, path, requests], {
+export async function firstBytes(servers, { requests }) {
+  const places = [];
+  for (const { listener, path } of servers) places.push(await listening(listener), path);
+  const client = fork(CLIENT, ['first', requests, ...places], {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   return new Promise((resolve, reject) => {
     client.once('error', reject);
-    client.once('message', (taken) => resolve({ firstByteUs: median(taken) }));
+    client.once('message', resolve);
   });
 }
 
