@@ -184,7 +184,7 @@ describe.skipIf(!program)('Studio in a browser', () => {
     await goTo('#/approvals');
     await page.getByRole('button', { name: 'Edit' }).click();
     const focused = () => page.evaluate(() => document.activeElement?.getAttribute('type'));
-    expect(await focused(), 'the first field').toBe('number');
+    await expect.poll(focused, { message: 'the first field' }).toBe('number');
     await page.getByLabel('amount').fill('41');
     await page.getByRole('button', { name: 'Approve with these' }).click();
     await page.getByText('The run goes on').waitFor();
