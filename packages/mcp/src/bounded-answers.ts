@@ -5,12 +5,12 @@ import type { Fetch } from './own-signals.js';
 
 /**
  * Ends an answer that is larger than `limit` bytes; of a stream of events, one with an event that is. `onTooLarge` is
- * called first: the library doesn't pass on why a stream ended.
+ * called first, with what was asked: the library doesn't pass on why a stream ended.
  */
 export function withBoundedAnswers(
   send: Fetch,
   limit: number,
-  onTooLarge: (error: AlliumError) => void,
+  onTooLarge: (error: AlliumError, asked: RequestInit['body']) => void,
 ): Fetch {
   return async (url, init) => {
     const response = await send(url, init);
@@ -26,7 +26,7 @@ export function withBoundedAnswers(
           if (done) return controller.close();
           if (sizeWith(value) <= limit) return controller.enqueue(value);
           const error = tooLarge(limit);
-          onTooLarge(error);
+          onTooLarge(error, init?.body);
           controller.error(error);
           await reader.cancel(error).catch(() => {});
         },

@@ -57,8 +57,6 @@ export class Connection {
   private live: Live | undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private closed = false;
-  /** Why the last stream was ended here. */
-  private refused: AlliumError | undefined;
 
   constructor(
     private readonly settings: Settings,
@@ -261,7 +259,7 @@ export class Connection {
     client.onerror = () => {};
     client.onclose = () => this.drop(live);
     const limits = { timeout: connectTimeoutMs };
-    const { transport, said } = await this.makeTransport();
+    const { transport, said } = await this.makeTransport(live);
     this.watchStreams(transport, live);
     try {
       await client.connect(transport, limits);
@@ -281,30 +279,26 @@ export class Connection {
   private watchStreams(transport: Transport, live: Live): void {
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
-      const { _meta } = ((message as { params?: unknown }).params ?? {}) as {
-        _meta?: Record<string, string>;
-      };
-      const call = live.calls.get(_meta?.[KEY] ?? '');
+      const call = callOf(live, message);
       if (!call) return send(message, options);
       const onRequestStreamEnd = (): void => {
-        const { refused } = this;
-        this.refused = undefined;
-        if (live.calls.get(call.hooks.key) === call) this.end(call, refused ?? this.lost(call.tool));
+        if (live.calls.get(call.hooks.key) === call) this.end(call, this.lost(call.tool));
       };
       return send(message, { ...options, onRequestStreamEnd });
     };
   }
 
   /** `said`: what a program wrote to its standard error, which usually explains why it did not start. */
-  private async makeTransport(): Promise<{ transport: Transport; said: () => string }> {
+  private async makeTransport(live: Live): Promise<{ transport: Transport; said: () => string }> {
     const silent = () => '';
     if (this.transport) return { transport: this.transport(), said: silent };
     const { command, args = [], env = {}, cwd, url, maxAnswerBytes } = this.settings;
     if (url !== undefined) {
       const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
       const requestInit = { headers: { ...this.headers } };
-      const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, (error) => {
-        this.refused = error;
+      const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, (error, asked) => {
+        const call = typeof asked === 'string' && callOf(live, JSON.parse(asked));
+        if (call) this.end(call, error);
       });
       return {
         transport: new StreamableHTTPClientTransport(new URL(String(url)), { requestInit, fetch: send }),
@@ -373,6 +367,12 @@ interface InputRequired {
     { readonly method: string; readonly params?: Record<string, unknown> }
   >;
   readonly requestState?: string;
+}
+
+/** The call that a message to the server belongs to. */
+function callOf(live: Live, message: object): Call | undefined {
+  const { params } = message as { params?: { _meta?: Record<string, string> } };
+  return live.calls.get(params?._meta?.[KEY] ?? '');
 }
 
 /** The server does not know the session any more: the protocol says 404, some servers say 400 and name the session. */

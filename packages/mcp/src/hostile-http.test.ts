@@ -111,6 +111,26 @@ describe('an MCP server on the network', () => {
     expect((await called(url)).said).toHaveLength(100_000);
   });
 
+  it('that sends too much outside of calls does not explain why a later call was lost', async () => {
+    let cutOff = () => {};
+    const isCutOff = new Promise<void>((resolve) => {
+      cutOff = resolve;
+    });
+    const { url } = await listening({
+      get(response) {
+        response.once('close', cutOff);
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(`data: ${'a'.repeat(100_000)}`);
+      },
+      async call(response) {
+        await isCutOff;
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.end(': nothing more\n\n');
+      },
+    });
+    expect((await called(url, { maxAnswerBytes: 65_536 })).said).toContain('Nobody knows whether it ran.');
+  });
+
   it('may send many small events', async () => {
     const { url } = await listening({
       call(response, _, { id }) {
