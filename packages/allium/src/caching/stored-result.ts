@@ -1,7 +1,7 @@
 /** Results of tools in a store, and the option that selects those tools. */
 
 import type { Tool, ToolContext, ToolResult } from '../index.js';
-import { type Kind, kinds, yesOrNo } from '../kit/index.js';
+import { isTool, type Kind, kinds, yesOrNo } from '../kit/index.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export interface StoredResult {
@@ -43,8 +43,4 @@ export function toolSelector(tools: SelectedTools): Picks {
 /** The names in such a list. */
 export function namesIn(tools: readonly (string | Tool)[]): readonly string[] {
   return tools.map((one) => (typeof one === 'string' ? one : one.name));
-}
-
-function isTool(value: Partial<Tool> | null | undefined): boolean {
-  return typeof value?.name === 'string' && typeof value.execute === 'function';
 }
