@@ -27,10 +27,10 @@ export function hasNewPlaceholders({ content }: ModelResponse, ctx: ModelContext
   const { restores } = ctx.plan;
   if (restores.length === 0) return false;
   const to = { for: 'answer', context: internal(ctx) } as const;
-  const asked = textsIn(toStoredJson([ctx.systemPrompt, ctx.messages]));
-  return textsIn(toStoredJson(content)).some((text) =>
-    placeholders(restores, text, to).some(
-      ({ start, end }) => !asked.some((known) => known.includes(text.slice(start, end))),
-    ),
+  const held = textsIn(toStoredJson(content)).flatMap((text) =>
+    placeholders(restores, text, to).map(({ start, end }) => text.slice(start, end)),
   );
+  if (held.length === 0) return false;
+  const asked = textsIn(toStoredJson([ctx.systemPrompt, ctx.messages]));
+  return held.some((placeholder) => !asked.some((text) => text.includes(placeholder)));
 }
