@@ -77,7 +77,7 @@ export abstract class StreamReader implements Listener, Watched {
     const { _scope: scope } = this.ctx;
     if (scope.aborted) throw scope.reason;
     this.carrier = new SignalCarrier(scope);
-    this.iterator = iteratorOf(model.stream(request, this.carrier), model);
+    this.iterator = iteratorOf(model.stream(request, this.carrier.options), model);
     this.open = true;
     const answer = new Promise<ModelResponse>((resolve, reject) => {
       this.resolve = resolve;
