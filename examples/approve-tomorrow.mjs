@@ -1,10 +1,10 @@
 // A question that is answered tomorrow, by somebody else, in another process. No network, no keys.
 //   npm run build && node examples/approve-tomorrow.mjs
 //
-// Started without an argument it plays all three parts one after the other, each in a process of its own:
+// Without an argument it plays all three parts one after the other, each in its own process:
 //   evening   the agent wants to pay, the policy asks, the run is suspended and the process ends
 //   office    somebody looks at what is pending and approves a smaller amount
-//   morning   the run goes on where it was
+//   morning   the run continues where it stopped
 
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -33,7 +33,7 @@ const pay = tool({
   execute: ({ to, euros }) => `Paid ${euros} euros to ${to}.`,
 });
 
-// Up to 100 euros nobody is asked, above 1000 it never happens, in between a person decides.
+// Up to 100 euros nobody is asked, above 1000 it is refused, in between a person decides.
 const policy = approval({
   policy: {
     balance: 'allow',
@@ -66,9 +66,9 @@ if (part === 'evening') {
 } else if (part === 'office') {
   const open = session();
   for (const { id, hash, title, arguments: args, details } of await open.pending()) {
-    // Whoever decides must see what is there: nothing in it may steer the terminal or hide.
+    // The person must see all of what they approve: nothing in it may control the terminal or hide.
     console.log(terminalText(`  ${title} ${args} (${JSON.stringify(details)})`));
-    // The hash says what was looked at: an answer for other arguments would be refused.
+    // The hash says which arguments were shown: an answer for others would be refused.
     await open.answer(id, { type: 'edit', args: { to: 'the printer', euros: 450 }, hash });
     console.log('  Half of it, for now.');
   }

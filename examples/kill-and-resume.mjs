@@ -1,7 +1,7 @@
-// A process is killed in the middle of its work, and another one goes on. No network, no keys.
+// A process is killed in the middle of its work, and another one continues it. No network, no keys.
 //   npm run build && node examples/kill-and-resume.mjs
 //
-// Started without an argument it starts `work`, kills it with SIGKILL while a mail is under way, and starts `resume`.
+// Without an argument it starts `work`, kills it with SIGKILL while a mail is being sent, and starts `resume`.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ const address = tool({
   name: 'address',
   description: 'Finds an address.',
   input: z.object({ of: z.string() }),
-  // Looking twice does no harm, so a resume may.
+  // Looking twice does no harm, so a resume may do it again.
   idempotent: true,
   async execute({ of }) {
     console.log(`  looking for the address of ${of}`);
@@ -44,7 +44,7 @@ const mail = tool({
   input: z.object({ to: z.string() }),
   async execute({ to }) {
     console.log(`  mailing ${to} …`);
-    // Long enough to be killed in.
+    // Long enough to be killed meanwhile.
     await sleep(10_000);
     return `Sent to ${to}.`;
   },

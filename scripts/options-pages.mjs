@@ -30,7 +30,8 @@ const notice =
 
 /**
  * A text with its tables. A line `@options kernel/agent.ts AgentOptions` is the place of one, with the names of the
- * members after it where not all are wanted; `@shapes kernel/messages.ts A B` is that of one with a row per interface,
+ * members after it where not all are wanted (`name=value` also says its default); `@fields` is the same for what people
+ * are given rather than write; `@shapes kernel/messages.ts A B` is that of one with a row per interface,
  * `@laws testing/middleware-laws` of one with a row per law and its statement, and
  * `@kit kit/options.ts` of a chapter with a row per export.
  */
@@ -43,6 +44,7 @@ function tableFor(/** @type {string} */ line) {
   const [kind, path = '', ...names] = line.split(' ');
   const file = join(alliumFolder, 'src', path);
   if (kind === '@options') return optionsTable(file, /** @type {string} */ (names[0]), names.slice(1));
+  if (kind === '@fields') return fieldsTable(file, /** @type {string} */ (names[0]));
   if (kind === '@shapes') return shapesTable(file, names);
   if (kind === '@laws') return lawsTable(file);
   if (kind === '@kit') return kitChapter(file);
@@ -55,16 +57,34 @@ function optionsTable(
   /** @type {readonly string[]} */ wanted,
 ) {
   const { members } = interfaceOf(file, name);
-  for (const one of wanted)
+  const defaults = new Map(wanted.map((one) => /** @type {[string, string?]} */ (one.split('='))));
+  for (const one of defaults.keys())
     if (!members.some((member) => member.name === one)) throw new Error(`${name} has no member ${one}.`);
   const rows = members
-    .filter((member) => wanted.length === 0 || wanted.includes(member.name))
+    .filter((member) => wanted.length === 0 || defaults.has(member.name))
     .map((member) => {
-      if (member.text === '') throw new Error(`${name}.${member.name} has no JSDoc that says what it is.`);
-      const standard = member.optional ? defaultOf(member.default) : 'required';
+      checkDescribed(name, member);
+      const said = defaults.get(member.name) ?? (member.optional ? member.default : undefined);
+      const standard = said === undefined ? 'required' : defaultOf(said);
       return `| \`${member.name}\` | ${code(member.type)} | ${standard} | ${escaped(member.text)} |`;
     });
   return ['| option | type | default | what it is |', '|---|---|---|---|', ...rows].join('\n');
+}
+
+function fieldsTable(/** @type {string} */ file, /** @type {string} */ name) {
+  const rows = interfaceOf(file, name).members.map((member) => {
+    checkDescribed(name, member);
+    const shown = `\`${member.name}${member.optional ? '?' : ''}\``;
+    return `| ${shown} | ${code(member.type)} | ${escaped(member.text)} |`;
+  });
+  return ['| field | type | what it is |', '|---|---|---|', ...rows].join('\n');
+}
+
+function checkDescribed(
+  /** @type {string} */ name,
+  /** @type {{ readonly name: string, readonly text: string }} */ member,
+) {
+  if (member.text === '') throw new Error(`${name}.${member.name} has no JSDoc that says what it is.`);
 }
 
 function shapesTable(/** @type {string} */ file, /** @type {readonly string[]} */ names) {

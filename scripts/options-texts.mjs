@@ -12,8 +12,8 @@ what was given and what is expected. Options of middleware are in their READMEs.
 
 The decision hooks of middleware (\`acceptMessage\`, \`transformContext\`, \`transformSystemPrompt\`, \`convertToLlm\`,
 \`resolveToolCall\`, \`beforeToolCall\`, \`afterToolCall\`, \`afterModelResponse\`, \`shouldStopAfterTurn\`, \`onRunEnd\`,
-\`compact\`) are accepted here too. A hook given here **replaces** those of all middleware; \`explain()\` names the ones that no longer run,
-and replacing a guard's needs \`replaces\`.
+\`compact\`) are accepted here too. A hook given here **replaces** those of all middleware; \`explain()\` names the ones that no
+longer run. To replace a hook of a middleware that guards, name that middleware in \`replaces\`.
 
 ### \`limits\`
 
@@ -46,14 +46,14 @@ For a session: continues a run that was suspended or broke off. They take everyt
 
 @options kernel/protocol/tool.ts ToolOptions
 
-A schema that cannot be expressed as JSON Schema, or is not one of objects, is refused here, with \`INVALID_TOOL\`. A raw
-JSON Schema that is wrong further in fails the first call the same way.
+A schema that can't be expressed as JSON Schema, or isn't one of objects, is refused here, with \`INVALID_TOOL\`. A raw
+JSON Schema with a mistake further in fails the first call with the same code.
 
 ### \`toolResult(result)\`
 
-What \`execute\` may return if text or JSON is not enough. \`content\` may be text.
+What \`execute\` may return if text or JSON isn't enough. \`content\` may also be plain text.
 
-@options kernel/messages/tool-result.ts ToolResult
+@options kernel/messages/tool-result.ts ToolResult content details isError=false terminate
 
 ### \`agent.asTool(options)\`
 
@@ -68,15 +68,15 @@ Takes \`name\`, \`description\`, \`toJsonSchema\`, \`concurrency\`, \`timeoutMs\
 @options kernel/protocol/store.ts Request
 
 Without an \`onRequest\` the run is suspended: \`result.pending\` holds the questions, and \`session.resume({ answers })\` continues.
-With one, the run waits for it, and the wait counts for no limit. The handler of the request comes first, then that of the
+With one, the run waits for its answer, and no limit counts the wait. The handler of the request comes first, then that of the
 run, then that of the agent. It gets:
 
-@options kernel/protocol/store.ts PendingRequest
+@fields kernel/protocol/store.ts PendingRequest
 
 and \`{ signal }\`, which aborts when nobody needs the answer any more. It returns a decision: \`{ type: 'approve' }\` (with
 \`remember: 'tool'\` or \`'arguments'\` for the rest of the session), \`{ type: 'edit', args }\`, \`{ type: 'reject', reason }\` or
-\`{ type: 'respond', text }\`. Undefined suspends after all. If it throws, or returns something that is not a decision, the run fails, with "(in onRequest)" in the message; if a tool
-asked, only the call fails.
+\`{ type: 'respond', text }\`. Undefined suspends the run after all. If the handler throws, or returns something that isn't a
+decision, the run fails, with "(in onRequest)" in the message; if a tool asked, only the call fails.
 
 \`\`\`ts output
 import { Agent, defineMiddleware, tool } from 'allium';
@@ -127,13 +127,19 @@ Calls a model for the middleware itself. Any other field is refused with \`INVAL
 export const MESSAGES_TEXT = `
 # Messages
 
-What \`run()\` and \`steer()\` are given, what histories and requests hold, and what hooks pass on. Messages are frozen once
-they are in a history; replace, don't edit.
+The messages that you pass to \`run()\` and \`steer()\`, and that histories, requests and hooks hold. Messages are frozen once
+they are in a history: to change one, put another in its place.
 
 ## What you can pass in
 
-Text; a list of user content; a message as it is written by hand, \`{ role: 'user', content }\`, whose content may be text;
-a message of another history; or a list of these. Ids are given when a message is appended.
+One of these, or a list of them:
+
+- text;
+- a list of user content, such as text and images;
+- a message written by hand, \`{ role: 'user', content }\`, whose content may be plain text;
+- a message of another history.
+
+A message gets its id when it is appended.
 
 \`\`\`ts output
 import { Agent, textOf } from 'allium';
@@ -161,8 +167,8 @@ console.log(messages.map((message) => \`\${message.role}: \${textOf(message)}\`)
 
 @shapes kernel/messages/messages.ts UserMessage ModelResponse AssistantMessage ToolMessage
 
-An \`AssistantMessage\` is a \`ModelResponse\` with an id. Each may carry \`metadata\`, a record of JSON that no model is shown;
-its \`provider\` holds options by provider name, which that provider does see.
+An \`AssistantMessage\` is a \`ModelResponse\` with an id. Each message may carry \`metadata\`, a JSON object that models don't
+see; only what is in its \`provider\`, under the name of a provider, is sent to that provider.
 
 ## Content
 
@@ -171,10 +177,10 @@ its \`provider\` holds options by provider name, which that provider does see.
 | role | content |
 |---|---|
 | \`user\` | text, images, files |
-| \`assistant\` | text, thinking, tool calls, files, what else a provider returns |
+| \`assistant\` | text, thinking, tool calls, files, anything else that a provider returns |
 | \`tool\` | text, images, files |
 
-Every part may carry \`metadata\`. Anything else is refused with \`INVALID_MESSAGE\`, which says what is wrong with it.
+Every part may carry \`metadata\`. Anything else is refused with \`INVALID_MESSAGE\`; the error says what is wrong.
 `;
 
 export const TEST_KIT_TEXT = `

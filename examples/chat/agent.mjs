@@ -1,4 +1,4 @@
-// The agent behind the chat: it knows three walks, books huts after somebody has agreed, and its model stumbles now and then.
+// The agent behind the chat: it knows three walks, books huts once somebody has agreed, and its model fails now and then.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';

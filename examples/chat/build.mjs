@@ -1,4 +1,4 @@
-// Puts the page together.
+// Builds the page.
 
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';

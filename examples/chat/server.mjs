@@ -9,7 +9,7 @@ const api = toNodeListener(
   serve({
     agents: agent,
     basePath: '/api',
-    // Everybody who reaches this server is one user. Yours looks at a cookie or a token here.
+    // Everybody is the same user here. Your server looks at a cookie or a token instead.
     authorize: () => ({ tenant: 'demo' }),
     show: { tools: true },
   }),

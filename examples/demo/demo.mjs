@@ -14,14 +14,14 @@ const QUESTION =
   'What is the forecast for Bergen for the next 2 days, who is a guide in Bergen, and book a room in Bergen for 2 nights.';
 
 const { stdin, stdout, env } = process;
-// Everything in one stream: here the way is the goal.
+// Answers and status lines go to one stream: the demo is about what happens on the way.
 const io = makeIo({ stdin, stdout, stderr: stdout, env, cwd: process.cwd() });
 const values = readOptions();
 const file = jsonView((line) => {
   if (values.json !== undefined) appendFileSync(values.json, line);
 });
 
-// `npm start | head` closes the pipe early: that is an end like any other.
+// `npm start | head` closes the pipe early, which is a normal end.
 stdout.on('error', (error) => process.exit('code' in error && error.code === 'EPIPE' ? 0 : 1));
 
 const loaded = await loadConfig({ file: fileURLToPath(new URL('allium.toml', import.meta.url)) });
@@ -33,7 +33,7 @@ print(io, String(agent.explain()));
 
 const ON_ITS_OWN = approveAll('automatically: there is no terminal to ask in');
 /**
- * Who answers for a call that was decided before, by its hash: the same call is not asked about twice.
+ * The answers that were given, by the hash of the call: nobody is asked about the same call twice.
  * @type {Map<string, import('@allium/cli').Answerer>}
  */
 const decided = new Map();
@@ -97,7 +97,7 @@ async function run() {
   };
   const { result, error } = await follow((onRequest) => agent.stream(QUESTION, { onRequest }), both, {
     ask,
-    // Slow enough to watch, where somebody does.
+    // Slow enough to watch on a terminal.
     paceMs: stdout.isTTY ? 25 : 0,
   });
   if (!result) throw error;
@@ -116,7 +116,7 @@ async function ask(request) {
   return decision;
 }
 
-/** What stands behind `npm start --`. Without a stack: a wrong word is no fault of the program. */
+/** The words after `npm start --`. Errors have no stack: a wrong word isn't a bug. */
 function readOptions() {
   try {
     const { values } = parseArgs({ options: { json: { type: 'string' } } });

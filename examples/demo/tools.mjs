@@ -11,8 +11,8 @@ export const forecast = tool({
   name: 'forecast',
   description: 'The weather of the next days in a town.',
   input: z.object({ town: z.string(), days: z.number().int().positive() }),
-  // It may be run twice, so it may be tried again. And it has to be: a run finds the service busy two times. The chain
-  // tries twice and gives up; so the model reads an error, and calls it again.
+  // Running it twice does no harm, so `retry` may. It has to: in each run the service is busy twice. After two attempts
+  // `retry` gives up, the model reads an error and calls the tool again.
   idempotent: true,
   execute({ town, days }, { runId }) {
     const times = (asked.get(runId) ?? 0) + 1;
@@ -34,7 +34,7 @@ export const bookRoom = tool({
   name: 'book_room',
   description: 'Books a room.',
   input: z.object({ town: z.string(), nights: z.number().int().positive() }),
-  // Whoever books twice under the same key has one room: that makes it safe to try again.
+  // Booking twice under the same key books one room, so it is safe to try again.
   idempotent: true,
   execute({ town, nights }, ctx) {
     bookings.set(ctx.idempotencyKey, { town, nights });

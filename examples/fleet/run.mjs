@@ -1,7 +1,7 @@
-// The fleet on this machine, without Docker: Redis, Postgres, two workers, of which one is killed.
+// The fleet on this machine, without Docker: Redis, Postgres and two workers, one of which is killed.
 //   npm run build && node examples/fleet/run.mjs
 //
-// Postgres comes with the development packages, redis-server is the one that is installed.
+// Postgres comes with the development packages; redis-server has to be installed.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ try {
   await Promise.all(workers.map((worker) => once(worker, 'message')));
   const ask = start('ask.mjs');
   const ended = once(ask, 'exit');
-  // The first one that has something to do.
+  // The first worker that has something to do.
   const victim = await Promise.race(workers.map((worker) => once(worker, 'message').then(() => worker)));
   console.log(`  worker ${victim.pid} is killed`);
   victim.kill('SIGKILL');

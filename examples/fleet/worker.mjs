@@ -1,4 +1,4 @@
-// A worker. Start as many as you like: REDIS_URL and DATABASE_URL say where queue and sessions are.
+// A worker. Start as many as you like. REDIS_URL says where the queue is, DATABASE_URL where the sessions are.
 
 import { postgresStore } from '@allium/store-postgres';
 import { createWorker } from '@allium/worker';

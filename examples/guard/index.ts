@@ -8,14 +8,14 @@ const OPTIONS = {
   digits: kinds.withDefault(kinds.integer(2, 24), 12),
   /** `redact` hides the number, `stop` ends the run. @default 'redact' */
   action: kinds.withDefault(kinds.oneOf('redact', 'stop'), 'redact'),
-  /** Stands where a number was. @default '[number]' */
+  /** Replaces a number. @default '[number]' */
   replacement: kinds.withDefault(kinds.text, '[number]'),
   ...named('hide-numbers'),
 } satisfies Fields;
 
 export interface HideNumbersOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
-/** No number of an account has more characters, spaces and dashes included. */
+/** No account number has more characters, spaces and dashes included. */
 const LONGEST = 48;
 
 /**
@@ -26,7 +26,7 @@ const LONGEST = 48;
  */
 export function hideNumbers(options: HideNumbersOptions = {}): Middleware {
   const { digits, action, replacement, name, madeWith } = readOptions('hideNumbers', OPTIONS, options);
-  /** How many digits the longest number had that was hidden from an answer of this run. */
+  /** How many digits the longest number had that was removed from an answer of this run. */
   const longest = defineState({ name: 'longest', scope: 'run', durable: false, initial: 0 });
   const pattern = new RegExp(`(?<!\\d)\\d(?:[ -]?\\d){${digits - 1},${LONGEST / 2 - 1}}(?!\\d)`, 'g');
 

@@ -1,4 +1,4 @@
-// Express: a middleware on a path. It does not matter whether `express.json()` has read the body before.
+// Express: a middleware on a path. It works whether or not `express.json()` has read the body before.
 
 import { pathToFileURL } from 'node:url';
 import { toNodeListener } from 'allium/http';

@@ -20,7 +20,7 @@ export const agent = new Agent({
   store: memoryStore(), // fileStore, sqliteStore, Postgres or Redis, so that sessions outlive the process
 });
 
-/** Yours asks your login. */
+/** Yours checks the login of your users. */
 const USERS = new Map([['Bearer secret-of-ann', { tenant: 'acme', user: 'ann' }]]);
 
 export const handler = serve({

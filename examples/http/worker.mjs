@@ -1,5 +1,5 @@
-// Cloudflare-style workers: put together with what it imports, as `wrangler` does. The third argument has `waitUntil`, which
-// keeps the worker alive while a detached run goes on.
+// Cloudflare-style workers. Bundle it with what it imports, as `wrangler` does. `waitUntil` of the third argument keeps the
+// worker alive for a run that continues without its reader.
 
 import { handler } from './handler.mjs';
 

@@ -1,5 +1,5 @@
-// One agent with a tool, on any model: its name decides which provider package speaks to which server.
-//   npm run build && node examples/models/any-model.ts      every scheme, on this machine where no key is set
+// One agent with a tool, on any model: the model's name decides which provider package is used.
+//   npm run build && node examples/models/any-model.ts      every scheme; without a key, against a server on this machine
 //   OPENAI_API_KEY=… node examples/models/any-model.ts openai/gpt-5-mini
 //   node examples/models/any-model.ts openai-compatible/llama3.2@http://localhost:11434/v1
 

@@ -1,11 +1,10 @@
-// Lets the examples beside it run without a key: a model of that name where its key is set, otherwise a server on this
-// machine that speaks the same wire and knows a few answers. Node runs these files as they are from 22.18 on; with
-// Node 20 write `npx tsx` instead of `node`.
+// Lets these examples run without a key: where none is set, a server on this machine speaks the provider's protocol and
+// knows a few answers. Node runs these files as they are from 22.18 on; before that, write `npx tsx` instead of `node`.
 
 import { type ResolveModelOptions, resolveModel } from '@allium/ai-sdk';
 import { LLMock } from '@copilotkit/aimock';
 
-/** Scheme of a model → the variables its key may be in, and where the wire begins on the server. */
+/** Scheme of a model → the variables its key may be in, and the path of its API on the server. */
 const SCHEMES = {
   openai: { keys: ['OPENAI_API_KEY'], path: '/v1' },
   anthropic: { keys: ['ANTHROPIC_API_KEY'], path: '/v1' },
@@ -13,7 +12,7 @@ const SCHEMES = {
   'openai-compatible': { keys: ['OPENAI_COMPATIBLE_BASE_URL'], path: '/v1' },
 };
 
-// Each wire has its own names for the two counts.
+// Each API has its own names for the two counts.
 const usage = {
   prompt_tokens: 40,
   completion_tokens: 12,

@@ -1,4 +1,4 @@
-// Thinking with its signature, through a file and into another process: providers refuse thinking whose seal is broken.
+// Thinking keeps its signature through a file and into another process: providers refuse thinking with a broken one.
 //   npm run build && node examples/models/thinking.ts
 //   ANTHROPIC_API_KEY=… node examples/models/thinking.ts
 

@@ -1,4 +1,4 @@
-// The chat: useChat of the AI SDK on the left foot, the client of allium/http on the right.
+// The chat: `useChat` of the AI SDK for messages, the client of allium/http for everything else.
 
 import { useChat } from '@ai-sdk/react';
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
@@ -62,14 +62,14 @@ function Chat({ id, history, onEnd }) {
   const { messages, sendMessage, regenerate, status, error, addToolApprovalResponse } = useChat({
     id,
     messages: history.messages,
-    // A reload in the middle of an answer goes on with it.
+    // After a reload in the middle of an answer, show the rest of it.
     resume: history.running,
     transport: new DefaultChatTransport({ api: '/api/chat' }),
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     onFinish: onEnd,
   });
   const busy = status === 'submitted' || status === 'streaming';
-  // A new message takes a question back: only the last message asks.
+  // A new message takes back open questions, so only the last message can have one.
   const last = messages.length - 1;
   const asks = messages[last]?.parts.some(({ state }) => state === 'approval-requested');
   const end = useRef(null);

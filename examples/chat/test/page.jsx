@@ -1,4 +1,4 @@
-// A bare page for the browser tests: everything useChat knows, with names that tests find. `SDK` is the version it is built with.
+// A bare page for the browser tests: everything that useChat knows, under ids that tests look for. `SDK` is the version it is built with.
 
 import { useChat } from '@ai-sdk/react';
 import * as ai from 'ai';

@@ -192,7 +192,7 @@ export class Connection {
       if (method === 'sampling/createMessage' && this.settings.sampling)
         return await call.hooks.sample(params);
       if (method === 'roots/list') return { roots: [] };
-      throw new AlliumError('MCP_FAILED', `The server asks for "${method}", which it is not allowed to do.`);
+      throw new AlliumError('MCP_FAILED', `The server asked for "${method}", which it may not do.`);
     } catch (error) {
       this.end(call, error);
       throw error;

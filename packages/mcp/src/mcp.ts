@@ -250,8 +250,8 @@ class Servers {
           : `MCP server "${name}" describes its tools itself:${tools.map((tool) => `\n      ${tool.name} (${tool.fingerprint}): ${shortened(tool.description)}`).join('')}`,
       fix:
         tools.length === 0
-          ? '`allium doctor` lists them; they are shown here once connect() of it was called.'
-          : 'Read what they say, for the model will. Name the fingerprints in `pins` to be sure that they stay so.',
+          ? '`allium doctor` lists them; here they are shown after its connect().'
+          : 'Read them, because the model will. With the fingerprints in `pins`, a changed description is an error.',
     };
   }
 

@@ -152,7 +152,7 @@ const INPUT = fromJsonSchema<Input>({
     message: { type: 'string', description: 'What the agent is asked.' },
     session: {
       type: 'string',
-      description: 'Any name for a conversation: calls with the same name go on with it.',
+      description: 'Any name for a conversation: calls with the same name continue it.',
       minLength: 1,
       maxLength: 200,
     },

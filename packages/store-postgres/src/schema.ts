@@ -63,7 +63,7 @@ export async function checkVersion(client: PostgresClient, schema: string): Prom
   if (version === SCHEMA_VERSION)
     throw new AlliumError(
       'STORE_FAILED',
-      `The schema ${schema} has the tables of an earlier release and lacks \`snapshots\`. Open the store once with \`setup: true\`, as a user who may create tables. Processes of that release can go on meanwhile.`,
+      `The schema ${schema} has the tables of an earlier release and lacks \`snapshots\`. Open the store once with \`setup: true\`, as a user who may create tables. Processes of that release keep working.`,
       { data: { schema, missing: 'snapshots' } },
     );
   throw new AlliumError(

@@ -27,14 +27,14 @@ export interface AppOptions extends Gate {
   readonly store: Store;
   /** What the page calls it. */
   readonly storeName?: string;
-  /** Agents to explain, to play with, and whose tools have forms. */
+  /** Your agents: for the onion, the playground and the forms in approvals. */
   readonly agents?: readonly Agent[];
-  /** People may answer questions and play; otherwise the page only shows. @default false */
+  /** Lets people answer questions and use the playground; otherwise the page is read-only. @default false */
   readonly allowAnswers?: boolean;
-  /** Why there is no agent, for people. */
+  /** What the page says if there is no agent. */
   readonly problem?: string;
   readonly demo?: boolean;
-  /** Called when an answer was given that no process waits for: it may continue the run. */
+  /** Called when an answer was given and no process waits for it, so that you can resume the run. */
   readonly onAnswered?: (sessionId: string, tenant: string | undefined) => Promise<void>;
 }
 
@@ -72,7 +72,7 @@ export function createApp(options: AppOptions): App {
   );
   app.on('POST', ['/api/answer', '/api/revoke', '/api/play'], async (c, next) => {
     if (!allowAnswers)
-      return tell(c, 403, 'Studio is read-only. Start it with --allow-answers to answer and to play.');
+      return tell(c, 403, 'Studio is read-only. Start it with --allow-answers to answer questions and use the playground.');
     await next();
   });
 

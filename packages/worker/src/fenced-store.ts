@@ -56,7 +56,7 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended, open
       const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
       if (allowed > 0) appended(sessionId, seq, written);
       if (allowed === entries.length) return result;
-      throw new AlliumError('STORE_FAILED', `This worker does not go on with session "${sessionId}".`);
+      throw new AlliumError('STORE_FAILED', `This worker no longer has session "${sessionId}": another worker has taken it over, or this one is leaving.`);
     };
   let ahead = opening;
   const tail = (sessionId: string): Awaitable<Tail> => {

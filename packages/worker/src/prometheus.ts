@@ -9,7 +9,7 @@ export function prometheusOf(metrics: QueueMetrics): string {
     ['running', 'Jobs that a worker has, or is about to get.', running],
     ['delayed', 'Jobs for later, and schedules.', delayed],
     ['failed', 'Jobs of the dead-letter list.', failed],
-    ['oldest_seconds', 'Since the oldest waiting job was enqueued.', ageMs / 1000],
+    ['oldest_seconds', 'Seconds since the oldest waiting job was enqueued.', ageMs / 1000],
     ['tenants_waiting', 'Tenants that have jobs waiting.', tenantsWaiting],
     ['workers', 'Workers that are there.', workers],
     ['capacity', 'Jobs that all workers take at a time.', capacity],

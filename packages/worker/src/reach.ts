@@ -12,13 +12,13 @@ export function within(timeoutMs: number, address: string): Reach {
   const unreachable = (cause?: unknown): AlliumError =>
     new AlliumError(
       'QUEUE_UNREACHABLE',
-      `Redis at ${address} ${cause === undefined ? `did not answer within ${timeoutMs} ms` : 'cannot be reached'}. Check that it runs and that \`connection\` names it. What was asked may still happen when it is back: enqueue with an \`idempotencyKey\` to be able to ask again.`,
+      `Redis at ${address} ${cause === undefined ? `did not answer within ${timeoutMs} ms` : 'cannot be reached'}. Check that it runs and that \`connection\` is its address. The call may still take effect when Redis is back: enqueue with an \`idempotencyKey\` if you try again.`,
       { data: { address, timeoutMs }, ...(cause !== undefined && { cause }) },
     );
   const full = (cause: unknown): AlliumError =>
     new AlliumError(
       'QUEUE_FULL',
-      `Redis at ${address} has used up its \`maxmemory\` and takes nothing more. Give it more memory, then ask again: jobs that it has are worked on.`,
+      `Redis at ${address} has used up its \`maxmemory\` and takes no new jobs. Give it more memory and try again. Jobs that it already has are still worked on.`,
       { data: { address }, cause },
     );
   return async (ask) => {

@@ -9,14 +9,14 @@ export const TRAITS = {
   redacts: 'removes text',
   budgets: 'counts or reserves money or tokens',
   'times-out': 'cancels what takes too long',
-  pauses: 'does not count the time that people take',
+  pauses: "doesn't count the time that people take",
   switches: 'asks another model after a failure',
   trips: 'counts failures and then refuses calls',
-  settles: 'puts a result in the place of an error',
+  settles: 'turns an error into a result',
   keeps: 'keeps the result of a call for when it is repeated',
   exports: 'writes content elsewhere',
   protects:
     'refuses actions or asks about them first: a hook given to the agent replaces its hooks only if told to',
   replays:
-    'answers from recordings and writes nothing; it is a sink only to look them up by the guarded text',
+    'answers from recordings and writes nothing; a sink, but only because it looks recordings up by the guarded text',
 } as const;

@@ -15,7 +15,7 @@ export function checkOptions(factory: string, options: unknown, allowed: readonl
 
 /** The option that every middleware has. */
 export interface NamedOptions {
-  /** Its name. State is kept under it, so two of a kind in one list need different names. @default its kind */
+  /** Its name in logs, plans and state. Give two of a kind in one list different names. @default its kind */
   readonly name?: string;
 }
 

@@ -85,7 +85,7 @@ function isData(value: unknown): boolean {
  * const OPTIONS = { digits: kinds.integer(1, 9), ...named('hide-numbers') } satisfies Fields;
  */
 export function named(kind: string): {
-  /** Its name. State is kept under it, so two of a kind in one list need different names. @default its kind */
+  /** Its name in logs, plans and state. Give two of a kind in one list different names. @default its kind */
   readonly name: Kind<string> & { readonly default: string };
 } {
   return { name: withDefault(nonEmptyText, kind) };

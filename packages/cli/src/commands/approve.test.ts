@@ -309,12 +309,12 @@ describe('for the rest of the session', () => {
 
   it('lists what is allowed, and takes it back', async () => {
     const allowances = (...more: string[]) => here().allium(['sessions', 'allowances', 'ann', ...more]);
-    expect((await allowances()).stderr).toContain('Nothing is allowed in advance in session ann');
+    expect((await allowances()).stderr).toContain('Nothing is remembered as approved in session ann');
     await here().allium(['approve', 'ann', '--remember-arguments']);
     expect((await allowances()).stdout).toMatch(/^ALLOWANCE .*\n\S+ +pay +\{"amount":5\} +\S+.*\n$/);
     const [{ id }] = JSON.parse((await allowances('--json')).stdout);
     const unknown = await allowances('--revoke', 'nothing');
-    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('Nothing is allowed as')]);
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('has no allowance')]);
     expect(JSON.parse((await allowances('--revoke', id, '--json')).stdout)).toEqual([]);
     expect((await allowances('--revoke', id)).code).toBe(2);
     expect((await here().allium(['run', '--session', 'ann', 'pay 5'])).code).toBe(5);

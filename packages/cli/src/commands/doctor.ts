@@ -110,7 +110,7 @@ async function checkModel(loaded: LoadedConfig): Promise<Finding> {
     return {
       check: 'model',
       status: 'problem',
-      message: 'The config names no model. Say: model = "offline"',
+      message: 'The config names no model. Write: model = "offline"',
     };
   try {
     // Only the model: everything else has its own check.

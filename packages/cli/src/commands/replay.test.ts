@@ -50,7 +50,7 @@ it('points to --yes if it would have to ask, because nothing can be answered lat
   await here().allium(['run', '--yes', '--record', 'pay.jsonl', 'pay 5']);
   const { code, stderr } = await here().allium(['replay', 'pay.jsonl']);
   expect(code).toBe(5);
-  expect(stderr).toContain('Nobody can answer later: a replay keeps nothing. Say --yes.');
+  expect(stderr).toContain('Nobody can answer later: a replay keeps nothing. Pass --yes.');
   expect(stderr).not.toContain('allium approve');
   const { stdout } = await here().allium(['replay', '--yes', 'pay.jsonl']);
   expect(stdout).toContain('pay: paid 5');

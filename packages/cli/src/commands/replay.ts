@@ -46,7 +46,7 @@ async function playAgain(shell: Shell, cassette: string, options: Options): Prom
     middleware: [replay({ from: lines })],
   };
   await withAgent(shell, overrides, async ({ agent }) => {
-    const forgets = 'a replay keeps nothing. Say --yes.';
+    const forgets = 'a replay keeps nothing. Pass --yes.';
     await play(shell, agent, { ...options, forgets }, (run) => agent.stream(messages, run));
   });
 }

@@ -56,7 +56,7 @@ async function runOnce(shell: Shell, words: readonly string[], options: Options)
   };
   await withAgent(shell, overrides, async ({ agent, loaded }) => {
     const { store = 'memory' } = loaded.config;
-    const forgets = 'the store of this config keeps nothing. Say --yes, or set store = "file".';
+    const forgets = 'the store of this config keeps nothing. Pass --yes, or set store = "file".';
     if (options.session !== undefined) await warnOfOpen(shell, agent, options.session);
     await play(shell, agent, { ...options, ...(store === 'memory' && { forgets }) }, (run) =>
       options.session === undefined

@@ -169,12 +169,12 @@ async function allowances(
     const session = agent.session(id);
     if (revoke !== undefined && !(await session.revoke(revoke)))
       throw new UsageError(
-        `Nothing is allowed as "${revoke}" in session "${id}". See ${commandLine(shell, 'sessions', 'allowances', id)}`,
+        `Session "${id}" has no allowance "${revoke}". See ${commandLine(shell, 'sessions', 'allowances', id)}`,
       );
     const allowed = await session.allowances();
     if (json) return tellJson(shell, allowed);
     if (allowed.length === 0)
-      return note(shell.io, `Nothing is allowed in advance in session ${word(id)}: every question is asked.`);
+      return note(shell.io, `Nothing is remembered as approved in session ${word(id)}: every question is asked.`);
     const rows = allowed.map(({ id: one, toolName, arguments: args, agent: from, at }) => [
       word(one),
       from === undefined ? word(toolName) : `${word(toolName)} (${word(from)})`,
@@ -270,7 +270,7 @@ async function prune(shell: Shell, options: PruneFlags): Promise<void> {
       const many = found.length === 1 ? '1 session' : `${found.length} sessions`;
       if (!io.interactive)
         throw new UsageError(
-          `This deletes ${many} for good. Say --yes if you mean it, or --dry-run to see them.`,
+          `This deletes ${many} for good. Pass --yes if you mean it, or --dry-run to see them.`,
         );
       if ((await askWhether(io, `Delete ${many} for good?`, false)) !== true)
         return note(io, 'Nothing was deleted.');

@@ -1,4 +1,4 @@
-/** Addresses of e-mail. */
+/** Finds e-mail addresses. */
 import { type Finding, isWordCode, searchStart } from '../scan/finding.js';
 
 /** RFC 5321: the longest part before the `@`, and the longest label and domain behind it. */

@@ -50,8 +50,8 @@ export const OPTIONS = {
   /** Answers the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
   maxEntries: kinds.integer(1),
   /**
-   * Who shares answers: the runs of a tenant, of a session, or all. Where a guard restores placeholders,
-   * always the session: they stand for other things elsewhere. @default 'tenant'
+   * Who shares answers: the runs of a tenant, of a session, or all. If a guard restores
+   * placeholders, it is always the session, because they mean something else in another one. @default 'tenant'
    */
   scope: kinds.withDefault(SCOPE, 'tenant'),
   /** What makes two requests the same, within the scope; undefined skips the cache for this call. @default cacheKey */

@@ -44,7 +44,7 @@ export const OPTIONS = {
   ),
   /** Tokens of the context window that `fraction` is a part of: an integer ≥ 1. @default what the model says of itself */
   windowTokens: kinds.integer(1),
-  /** Tokens of the latest messages that are never summarised: an integer ≥ 0. Half of `maxTokens` if it is not below that. @default 8000 */
+  /** Tokens of the latest messages that are never summarised: an integer ≥ 0. If it is not below `maxTokens`, half of that. @default 8000 */
   keepTailTokens: kinds.withDefault(kinds.integer(0), 8000),
   /** The longest summary to ask for, in tokens: an integer ≥ 1. @default 15 % of what is summarised, from 1024 to 4096 */
   maxSummaryTokens: kinds.integer(1),
@@ -53,8 +53,8 @@ export const OPTIONS = {
   /** Show the summariser only the length of results over 120 characters. @default true */
   pruneToolOutputs: kinds.withDefault(kinds.flag, true),
   /**
-   * The most that the summariser is given of the conversation, in tokens: an integer ≥ 1. The oldest of it is left
-   * out beyond that. @default all that is to be summarised
+   * The most of the conversation that the summariser is given, in tokens: an integer ≥ 1. Beyond that, the oldest
+   * messages are left out. @default all that is to be summarised
    */
   maxSummaryInputTokens: kinds.integer(1),
   /** Names of tools whose calls and results are never summarised, but stay as they are. @default none */

@@ -44,8 +44,8 @@ export const OPTIONS = {
   /** Results the store in memory keeps; beyond that it drops the least recently used. @default 1000 */
   maxEntries: kinds.integer(1),
   /**
-   * Who shares results: the runs of a tenant, of a session, or all. Where a guard restores placeholders,
-   * always the session: they stand for other things elsewhere. @default 'tenant'
+   * Who shares results: the runs of a tenant, of a session, or all. If a guard restores
+   * placeholders, it is always the session, because they mean something else in another one. @default 'tenant'
    */
   scope: kinds.withDefault(SCOPE, 'tenant'),
   /**

@@ -1,5 +1,5 @@
-// Next.js: a route handler takes the handler as it is. `after` keeps the function alive while a detached run goes on, on
-// platforms that end it with its response.
+// Next.js: the handler is a route handler as it is. Some platforms end a function with its response; `after` keeps it alive
+// for a run that continues without its reader.
 
 import { after } from 'next/server';
 import { handler } from '../../../../handler.mjs';
