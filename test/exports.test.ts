@@ -63,7 +63,7 @@ describe('the packed package', () => {
     for (const file of ['types.mts', 'types.cts']) writeFileSync(join(project.folder, file), body);
     // Without skipLibCheck: a declaration file that names something the user does not have is a broken one.
     const options =
-      '--noEmit --strict --module nodenext --target es2023 --lib es2023 --types node --pretty false';
+      '--noEmit --strict --exactOptionalPropertyTypes --noUncheckedIndexedAccess --module nodenext --target es2023 --lib es2023 --types node --pretty false';
     const args = [tsc, ...options.split(' '), '--ignoreConfig', 'types.mts', 'types.cts'];
     const { code, stdout } = await runCommand(process.execPath, args, { cwd: project.folder });
     expect(stdout).toBe('');

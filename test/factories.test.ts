@@ -1,6 +1,8 @@
 // Every factory says what it was given and what it takes, when that is no object of options; and no other function
 // that is exported answers a careless first argument with an error of the language.
 
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { postgresStore } from '@allium/store-postgres';
 import { redisStore } from '@allium/store-redis';
 import * as allium from 'allium';
@@ -14,10 +16,11 @@ import { memoryStore } from 'allium/stores/memory';
 import { sqliteStore } from 'allium/stores/sqlite';
 import * as testing from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { alliumFolder } from '../scripts/repository.mjs';
 
 /** What `allium/middleware` exports beside factories that take an object of options. */
 const HELPERS = new Set(
-  'ask auditHead cacheKey deny fileSpill isTransient mayFallBack verifyAudit'.split(' '),
+  'ask auditHead cacheKey deny fileSpill isTransient mayFallBack policyFor verifyAudit'.split(' '),
 );
 
 type Factory = (options?: unknown) => unknown;
@@ -64,6 +67,14 @@ describe.each(factories)('%s()', (name, make) => {
   });
 });
 
+it.each(foldersOf('src/middleware'))(
+  'allium/middleware has all that allium/middleware/%s has',
+  async (folder) => {
+    const { OPTIONS: _, ...own } = (await import(`allium/middleware/${folder}`)) as Record<string, unknown>;
+    expect(middleware).toMatchObject(own);
+  },
+);
+
 describe.each([
   ['fileStore', fileStore as Factory, 'dir, fsync'],
   ['sqliteStore', sqliteStore as Factory, 'path, database, fsync, exclusive, busyTimeoutMs'],
@@ -89,6 +100,12 @@ it('memoryStore() takes no options, and an empty object for none', () => {
   });
   expect(memoryStore({}).head('s')).toBe(0);
 });
+
+function foldersOf(folder: string): string[] {
+  return readdirSync(join(alliumFolder, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+}
 
 /** Those that define tests. */
 const SUITES = new Set(['testMiddleware', 'testModel', 'testStore']);

@@ -308,7 +308,7 @@ it('explain() warns of twins that only their objects tell apart', () => {
 });
 
 const HELPERS = new Set(
-  'ask auditHead cacheKey cacheMark deny fileSpill isTransient mayFallBack verifyAudit localMemory sqliteMemory memorySpill'.split(
+  'ask auditHead cacheKey cacheMark deny fileSpill isTransient mayFallBack policyFor verifyAudit localMemory sqliteMemory memorySpill'.split(
     ' ',
   ),
 );

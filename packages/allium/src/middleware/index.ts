@@ -1,6 +1,7 @@
 /** Every middleware of the box. Each is also at `allium/middleware/<name>`. */
 
 export {
+  type ApprovalAnswers,
   type ApprovalOptions,
   type ApprovalPolicy,
   type ApprovalRule,
@@ -8,6 +9,7 @@ export {
   approval,
   ask,
   deny,
+  policyFor,
 } from './approval/index.js';
 export {
   type AuditFile,
@@ -69,10 +71,13 @@ export {
 } from './memory-recall/index.js';
 export {
   type Attributes,
+  type AttributeValue,
+  type Instrument,
   type ObservabilityOptions,
   observability,
   type SpanHandle,
   type SpanOutcome,
+  type SpanStart,
 } from './observability/index.js';
 export { type PatchToolCallsOptions, patchToolCalls } from './patch-tool-calls/index.js';
 export { cacheMark, type PromptCachingOptions, promptCaching } from './prompt-caching/index.js';
@@ -84,6 +89,7 @@ export { type SkillsOptions, skills } from './skills/index.js';
 export { type SmoothStreamOptions, smoothStream } from './smooth-stream/index.js';
 export { type StopwatchOptions, stopwatch } from './stopwatch/index.js';
 export {
+  type DeepPartial,
   type StructuredOutput,
   type StructuredOutputOptions,
   structuredOutput,

@@ -5,6 +5,7 @@ import {
   type Middleware,
   type ModelContext,
   type ModelResponse,
+  type Next,
   pipeline,
   type RunContext,
   type RunResult,
@@ -36,6 +37,15 @@ defineMiddleware({ seams: ['turn'], process: (_, next) => next() });
 // @ts-expect-error: onFail is 'open' or 'closed'
 defineMiddleware({ onFail: 'maybe', beforeModel() {} });
 expectTypeOf(defineMiddleware).toEqualTypeOf<(middleware: Middleware) => Middleware>();
+
+// A class may name the types without their parameters.
+class Elapsed implements Middleware {
+  async process(ctx: RunContext | ModelContext | ToolContext, next: Next) {
+    await next();
+    ctx.metadata.elapsed = 1;
+  }
+}
+expectTypeOf(new Elapsed()).toExtend<Middleware>();
 
 // Each hook knows its context.
 defineMiddleware({

@@ -13,7 +13,7 @@ import type { Awaitable, Request } from './store.js';
 import type { Tool } from './tool.js';
 
 /** Calls inward. Each call is a separate attempt with its own fork of the context. */
-export type Next<Result, Override> = (override?: Override) => Promise<Result>;
+export type Next<Result = any, Override = any> = (override?: Override) => Promise<Result>;
 
 /** What a model layer may change for one attempt, without changing its own context. */
 export type ModelOverride = Partial<

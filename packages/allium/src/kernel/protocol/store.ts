@@ -321,7 +321,7 @@ export interface Store {
    * Optional: with it, a long session opens as quickly as a short one. Everything in a snapshot is in the entries before it,
    * so a store may lose one, and must forget it with the session. A fork has none to begin with.
    */
-  tail?(sessionId: string): Awaitable<Tail>;
+  tail?: ((sessionId: string) => Awaitable<Tail>) | undefined;
   /** The last `seq`, 0 for a session that does not exist. */
   head(sessionId: string): Awaitable<number>;
   /** Newest first. */
