@@ -9,11 +9,11 @@ import {
   type ToolContext,
   tool,
 } from 'allium';
-import { fakeClock, scriptedModel, toolCalls } from 'allium/testing';
+import { collect, fakeClock, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { asks, calls, idOf, results, withoutResults, world } from '../../../../../test/approval-setup.js';
-import { breakingStore, deferred, settle, transcript, watched } from '../../../../../test/run-checks.js';
+import { breakingStore, deferred, expectBalanced, settle, transcript, watched } from '../../../../../test/run-checks.js';
 
 describe('ctx.suspend() in a tool', () => {
   const booking = (ran: string[], execute?: (ctx: ToolContext) => unknown) =>
@@ -52,6 +52,15 @@ describe('ctx.suspend() in a tool', () => {
     const done = await it.resume({ [result.pending[0]!.id]: { type: 'respond', text: 'window seat' } });
     expect(results(done)).toEqual(['window seat', 'free']);
     expect(ran).toEqual(['begin 0', 'free', 'begin 0']);
+  });
+
+  it('is reported as ended if its question cannot be written', async () => {
+    const { store } = breakingStore(memoryStore(), 3);
+    const { events } = await collect(
+      world([], { tools: [booking([])], store }).session(calls('book')).stream('go'),
+    );
+    expect(events.at(-1)).toMatchObject({ type: 'agent_end', result: { status: 'error' } });
+    expectBalanced(events);
   });
 
   it('lets part of the answers come first: the other call keeps waiting', async () => {

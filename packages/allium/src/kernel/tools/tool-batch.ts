@@ -257,14 +257,17 @@ export class ToolBatch implements CallBatch {
     }
     const pending = open.flatMap((call) => call.pending ?? []);
     const notBegun = this.notBegun();
-    await run.append(
-      pending.map((request, i) => ({
-        type: 'request',
-        runId: run.runId,
-        request,
-        ...(i === 0 && notBegun.length > 0 && { notBegun }),
-      })),
-    );
+    const entries: EntryDraft[] = pending.map((request, i) => ({
+      type: 'request',
+      runId: run.runId,
+      request,
+      ...(i === 0 && notBegun.length > 0 && { notBegun }),
+    }));
+    try {
+      await run.append(entries);
+    } catch (error) {
+      return this.breakOff(error);
+    }
     this.approval.questions.reportAll(open);
     for (const call of open) if (call.begun && !call.done && !call.pending) reportWaiting(call, pending);
     return this.outcome(pending);
