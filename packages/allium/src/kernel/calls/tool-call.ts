@@ -138,10 +138,11 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.enter();
   }
 
-  /** The layers have ended. What follows concerns the result. */
+  /** The layers have ended. What follows concerns the result, so what cut them off doesn't cut it off. */
   leaveLayers(): void {
     this.phase = 'ending';
     this.leave();
+    if (this.halted !== undefined) this.ctx._scope = this.run.scope;
   }
 
   /** `ctx.update()`: shows how far the call is, if guards let it pass. */

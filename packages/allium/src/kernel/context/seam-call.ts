@@ -17,7 +17,7 @@ export class SeamCall {
   attempts = 0;
   /** How many tools and models of the call are running. */
   private running = 0;
-  /** The last one returned a result, which the layers around it are now processing. */
+  /** The last one returned a result that layers or, after them, rules are processing. */
   private hasResult = false;
   /** A response or result that the kernel made and deeply froze. */
   frozen: unknown = undefined;
@@ -55,8 +55,9 @@ export class SeamCall {
     this.run.inside.push(this);
   }
 
-  /** Its layers have ended. */
+  /** Its layers have ended. What follows concerns the result. */
   leave(): void {
+    this.hasResult = true;
     const { inside } = this.run;
     // Usually it is the only one.
     if (inside.at(-1) === this) inside.pop();

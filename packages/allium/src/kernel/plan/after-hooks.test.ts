@@ -8,6 +8,7 @@ import {
   type Middleware,
   memoryStore,
   syntheticUserMessage,
+  type ToolContext,
   textOf,
   tool,
   toolResult,
@@ -15,8 +16,9 @@ import {
 } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import { call, echo, echoOptions, named, resultText, spansOf } from '../../../../../test/rules-setup.js';
-import { transcript, watched } from '../../../../../test/run-checks.js';
+import { settle, transcript, watched } from '../../../../../test/run-checks.js';
 
 describe('afterToolCall: merge by field, later wins', () => {
   const after = (patch: object, seen?: unknown[]): Middleware => ({
@@ -111,6 +113,29 @@ describe('afterToolCall: merge by field, later wins', () => {
     });
     await watched(agent, 'go');
     expect(fired).toEqual(['nope true undefined', 'echo true echo', 'echo true echo']);
+  });
+
+  it.each(['asks', 'stops'])('fires to its end for a call that fails while a sibling %s', async (sibling) => {
+    const make = (name: string, execute: (ctx: ToolContext) => unknown) =>
+      tool({ name, description: '', input: z.any(), execute: (_, ctx) => execute(ctx) });
+    const tools = [
+      make('fails', () => settle().then(() => Promise.reject(new Error('raw')))),
+      make('asks', (ctx) => ctx.suspend({ title: '?' })),
+      make('stops', (ctx) => ctx.stop()),
+    ];
+    const cleans = named('cleans', {
+      async afterToolCall(ctx) {
+        await settle();
+        // After a stop no model is asked any more.
+        if (sibling === 'stops') return { content: 'clean' };
+        return { content: textOf(await ctx.generate(scriptedModel(['clean']), { messages: 'Clean up.' })) };
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'fails' }, { name: sibling })]);
+    const store = memoryStore();
+    await new Agent({ model, tools, middleware: [cleans], store }).session('s').run('go');
+    const results = (await store.read('s', 1)).filter((entry) => entry.type === 'tool_finished');
+    expect(results.map(({ message }) => textOf(message))).toContain('clean');
   });
 
   it('sends the merged result to events, journal and history, and only the content to the model', async () => {

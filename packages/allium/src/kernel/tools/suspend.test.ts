@@ -13,7 +13,14 @@ import { collect, fakeClock, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { asks, calls, idOf, results, withoutResults, world } from '../../../../../test/approval-setup.js';
-import { breakingStore, deferred, expectBalanced, settle, transcript, watched } from '../../../../../test/run-checks.js';
+import {
+  breakingStore,
+  deferred,
+  expectBalanced,
+  settle,
+  transcript,
+  watched,
+} from '../../../../../test/run-checks.js';
 
 describe('ctx.suspend() in a tool', () => {
   const booking = (ran: string[], execute?: (ctx: ToolContext) => unknown) =>
@@ -57,7 +64,9 @@ describe('ctx.suspend() in a tool', () => {
   it('is reported as ended if its question cannot be written', async () => {
     const { store } = breakingStore(memoryStore(), 3);
     const { events } = await collect(
-      world([], { tools: [booking([])], store }).session(calls('book')).stream('go'),
+      world([], { tools: [booking([])], store })
+        .session(calls('book'))
+        .stream('go'),
     );
     expect(events.at(-1)).toMatchObject({ type: 'agent_end', result: { status: 'error' } });
     expectBalanced(events);
