@@ -134,22 +134,7 @@ export {
   type TurnPlan,
 } from './kernel/protocol/store.js';
 export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/tool.js';
-export {
-  type HookTotal,
-  type RunTrace,
-  type SentRequest,
-  TRACE_VERSION,
-  type TraceAct,
-  type TraceChanges,
-  type TracedError,
-  type TracedMessage,
-  type TracedMessages,
-  type TracedRequest,
-  type TracedText,
-  type TraceMode,
-  type TraceRecord,
-  type ValueChange,
-} from './kernel/protocol/trace.js';
+export type { HookTotal, RunTrace, TraceAct, TraceMode, TraceRecord } from './kernel/protocol/trace.js';
 export { runResult } from './kernel/run/run-result.js';
 export type { ForkOptions, HistoryPoint } from './kernel/session/rewind.js';
 export type { Session } from './kernel/session/session.js';
@@ -161,3 +146,14 @@ export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { isTransient } from './kit/transient.js';
 export { memoryStore } from './stores/memory/index.js';
 export { readTrace } from './trace/index.js';
+export {
+  type SentRequest,
+  TRACE_VERSION,
+  type TraceChanges,
+  type TracedError,
+  type TracedMessage,
+  type TracedMessages,
+  type TracedRequest,
+  type TracedText,
+  type ValueChange,
+} from './trace/records.js';

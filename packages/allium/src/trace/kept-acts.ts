@@ -7,13 +7,13 @@ import {
   type Seam,
   type ToolCall,
   type ToolResult,
-  TRACE_VERSION,
   type TraceAct,
   type TraceChanges,
   type TraceRecord,
 } from '../index.js';
 import type { Recorded, TracedRun } from '../kit/index.js';
 import { TraceReader } from './read-trace.js';
+import { TRACE_VERSION } from './records.js';
 import { rounded, summed } from './totals.js';
 import { plainChanges } from './value-changes.js';
 
