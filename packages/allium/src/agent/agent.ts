@@ -1,11 +1,13 @@
 /** An agent as users hold it: a model, tools and middleware. It keeps nothing per run, so one agent serves any number at once. */
 
 import { type ComposeOptions, composeAs, flatten, guardsFrom } from '../compose/compose.js';
+import { resumedPlan } from '../compose/resumed-plan.js';
 import type { RequestParts } from '../kernel/context/run-port.js';
 import type { Tracer } from '../kernel/context/tracing.js';
 import type { RunStream } from '../kernel/events/event-stream.js';
 import { ObserverFeed, type ObserverProblem } from '../kernel/events/observer-feed.js';
 import { STORE_TIMEOUT_MS } from '../kernel/journal/bounded-store.js';
+import type { OpenRun } from '../kernel/journal/journaled-run.js';
 import type { ComposedPlan } from '../kernel/layers/onion.js';
 import { type Clock, systemClock } from '../kernel/lib/clock.js';
 import { invalidOption, messageOf, shown } from '../kernel/lib/errors.js';
@@ -20,7 +22,7 @@ import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
 import type { Middleware, MiddlewareList, Plan } from '../kernel/protocol/middleware.js';
 import { RULE_HOOKS } from '../kernel/protocol/plan.js';
 import type { RunResult } from '../kernel/protocol/result.js';
-import type { QueueModes, RunOptions } from '../kernel/protocol/run-options.js';
+import type { QueueModes, ResumeOptions, RunOptions } from '../kernel/protocol/run-options.js';
 import type { Store } from '../kernel/protocol/store.js';
 import type { Tool } from '../kernel/protocol/tool.js';
 import type { TraceMode } from '../kernel/protocol/trace.js';
@@ -199,6 +201,12 @@ export class Agent {
       usual && guards.length === 0 ? this.plan : composeAs([...own, ...guards], this.composing, names);
     if (usual && above) this.inherited.set(above, plan);
     return plan;
+  }
+
+  /** @internal The same for a run that is resumed: its middleware have the names that its state is stored under. */
+  resumedPlan(open: OpenRun, plan: ComposedPlan, options: ResumeOptions, above?: Plan): ComposedPlan {
+    const { middleware, allowPlanChange } = options;
+    return resumedPlan(open, plan, allowPlanChange, (names) => this.planFor(middleware, above, names));
   }
 
   /** @internal The request that model calls of a turn start from. `before`: that of the previous turn. */

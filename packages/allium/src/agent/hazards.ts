@@ -1,7 +1,6 @@
 /** Finds combinations that work but surprise, from what middleware declare and never from their names. */
 
-import { ownsRunState } from '../compose/twins.js';
-import { isByObject } from '../kernel/plan/resumed-plan.js';
+import { isByObject, ownsRunState } from '../compose/twins.js';
 import type { Hazard, Plan, PlannedMiddleware } from '../kernel/protocol/middleware.js';
 import { SEAMS } from '../kernel/protocol/plan.js';
 import { UNGUARDED_AGENTS } from '../kit/child-tags.js';

@@ -3,8 +3,18 @@
 import { isPlainObject } from '../kernel/lib/errors.js';
 import { canonicalJson, hash } from '../kernel/lib/hash.js';
 import { randomId } from '../kernel/lib/random-id.js';
-import { BY_OBJECT, type Twins } from '../kernel/plan/resumed-plan.js';
 import type { Middleware, PlannedMiddleware } from '../kernel/protocol/middleware.js';
+
+/** Identities by name in the plan, of middleware that share a name and own run state. */
+export type Twins = Readonly<Record<string, string>>;
+
+/** Stands before the id of an object in an identity. */
+const BY_OBJECT = '@';
+
+/** Is it identified by its object, which no other process has? */
+export function isByObject(identity: string | undefined): boolean {
+  return identity?.includes(BY_OBJECT) ?? false;
+}
 
 /** Undefined if there are none. */
 export function twinsOf(middleware: readonly PlannedMiddleware[]): Twins | undefined {

@@ -29,7 +29,6 @@ import { randomId } from '../lib/random-id.js';
 import type { Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
 import { readEnough } from '../plan/enough-history.js';
-import { resumedPlan } from '../plan/resumed-plan.js';
 import type { AgentEvent } from '../protocol/events.js';
 import { type Limits, limitsToJson } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
@@ -75,16 +74,14 @@ function opened(start: Start, plan: ComposedPlan, above: Plan | undefined): Awai
   const asked = state.open !== undefined && isAsked(state.open);
   if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
   if (!input)
-    return reopen(journal, plan, start, (names) => agent.planFor(options.middleware, above, names)).then(
-      async (named) => {
-        const run = runOf(start, named, journal, metadata);
-        run.asked = asked;
-        const { history, sessionId, open } = state;
-        await endAnswered(run, sessionId, open!).catch(notBegun);
-        run.children.states = await statesBelow(store, sessionId, history.from(open!.from));
-        return run;
-      },
-    );
+    return reopen(journal, plan, start, above).then(async (named) => {
+      const run = runOf(start, named, journal, metadata);
+      run.asked = asked;
+      const { history, sessionId, open } = state;
+      await endAnswered(run, sessionId, open!).catch(notBegun);
+      run.children.states = await statesBelow(store, sessionId, history.from(open!.from));
+      return run;
+    });
   // If it was aborted before it began, it writes nothing and ends nothing.
   if (!state.open || options.signal?.aborted) return newRun(start, plan, journal, metadata);
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
@@ -199,14 +196,14 @@ async function reopen(
   journal: Journal,
   composed: ComposedPlan,
   start: Start,
-  withNames: (names: readonly string[]) => ComposedPlan,
+  above: Plan | undefined,
 ): Promise<ComposedPlan> {
-  const { options } = start;
+  const { agent, options } = start;
   const { open } = journal.state;
   if (!open) throw nothingOpen(journal.state);
   const { runId = open.runId } = options;
   if (runId !== open.runId) throw anotherOpen(journal.state, runId);
-  const plan = resumedPlan(open, composed, options.allowPlanChange, withNames);
+  const plan = agent.resumedPlan(open, composed, options, above);
   const own = await postAnswers(start, plan, open);
   const { found, answers } = await postedAnswers(start, open);
   const late = [...own].find(([requestId, postId]) => answers.get(requestId)?.postId !== postId);

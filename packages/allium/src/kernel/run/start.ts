@@ -5,6 +5,7 @@ import type { Tracer } from '../context/tracing.js';
 import type { EventQueue } from '../events/event-queue.js';
 import type { ObserverFeed } from '../events/observer-feed.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
+import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { ComposedPlan } from '../layers/onion.js';
 import type { Scope } from '../lib/scope.js';
@@ -57,5 +58,7 @@ export interface RunAgent extends ForCalls {
   readonly trace: TraceMode;
   readonly _tracer: Tracer;
   /** The plan with per-run middleware inside, and the guards of the plan above. */
-  planFor(middleware: MiddlewareList | undefined, above?: Plan, names?: readonly string[]): ComposedPlan;
+  planFor(middleware: MiddlewareList | undefined, above?: Plan): ComposedPlan;
+  /** The same for a run that is resumed. Throws if it isn't clear which middleware its state belongs to. */
+  resumedPlan(open: OpenRun, plan: ComposedPlan, options: ResumeOptions, above?: Plan): ComposedPlan;
 }

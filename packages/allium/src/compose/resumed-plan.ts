@@ -1,9 +1,10 @@
 /** The plan of a run that is resumed: its state goes to the middleware it belongs to, or the resume is refused. */
 
-import type { OpenRun } from '../journal/journaled-run.js';
-import type { ComposedPlan } from '../layers/onion.js';
-import { AlliumError } from '../lib/errors.js';
-import type { Plan } from '../protocol/middleware.js';
+import type { OpenRun } from '../kernel/journal/journaled-run.js';
+import type { ComposedPlan } from '../kernel/layers/onion.js';
+import { AlliumError } from '../kernel/lib/errors.js';
+import type { Plan } from '../kernel/protocol/middleware.js';
+import { isByObject, type Twins } from './twins.js';
 
 /**
  * The plan to resume a run with: its middleware have the names that its state is stored under. Throws unless every
@@ -88,18 +89,7 @@ function planMismatch(runId: string, missing: readonly string[]): AlliumError {
 
 // ── Middleware that share a name ─────────────────────────────────────────────────────────────────────────────
 
-/** Identities by name in the plan, of middleware that share a name and own run state. */
-export type Twins = Readonly<Record<string, string>>;
-
-/** Stands before the id of an object in an identity. */
-export const BY_OBJECT = '@';
-
-/** Is it identified by its object, which no other process has? */
-export function isByObject(identity: string | undefined): boolean {
-  return identity?.includes(BY_OBJECT) ?? false;
-}
-
-export interface Recognised {
+interface Recognised {
   /** The names that the middleware of the plan have in the run, in order. */
   readonly names: readonly string[];
   /** Names in the run that no middleware has now. */
@@ -107,7 +97,7 @@ export interface Recognised {
 }
 
 /** Finds the twins that a run started with in a plan. Each keeps its name, wherever it stands now. */
-export function recognise(before: Twins, { middleware, names, twins: now = {} }: Plan): Recognised {
+function recognise(before: Twins, { middleware, names, twins: now = {} }: Plan): Recognised {
   const found = [...names];
   const lost: string[] = [];
   for (const kind of new Set(middleware.map((one) => one.middleware.name))) {
