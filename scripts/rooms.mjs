@@ -10,14 +10,13 @@ import { alliumFolder } from './repository.mjs';
 
 /** Name of a folder in `kernel/` → what lives there. The order is that of the arrows. */
 export const rooms = {
-  session: 'a conversation and the ways into it',
   run: 'one run from start to end, and the loop',
   tools: 'a batch of calls: whether they may run, in which order, and how the batch ends',
   calls: 'one call of a tool: its arguments, its execution, its result',
   model: 'one model call: request, attempt, stream, answer',
   inbox: 'what comes in meanwhile: messages, answers, cancel',
   events: 'what goes out meanwhile: live messages, queue, observers',
-  plan: 'what a plan says: the rule table, run options, how much history is enough',
+  plan: 'what a plan says: the rule table, how much history is enough',
   layers: 'the onion',
   guards: 'the guard ring',
   stream: 'the parts of an answer: put together, and changed on their way',

@@ -3,6 +3,8 @@ export { Agent } from './agent/agent.js';
 export type { AgentOptions, SessionOptions } from './agent/agent-options.js';
 export type { AsToolOptions } from './agent/agent-tool.js';
 export type { Explanation } from './agent/explain.js';
+export type { ForkOptions, HistoryPoint } from './agent/rewind.js';
+export type { Session } from './agent/session.js';
 export { TRAITS } from './agent/traits.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './compose/compose.js';
 export type { RunStream } from './kernel/events/event-stream.js';
@@ -136,8 +138,6 @@ export {
 export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/tool.js';
 export type { HookTotal, RunTrace, TraceAct, TraceMode, TraceRecord } from './kernel/protocol/trace.js';
 export { runResult } from './kernel/run/run-result.js';
-export type { ForkOptions, HistoryPoint } from './kernel/session/rewind.js';
-export type { Session } from './kernel/session/session.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { sleep } from './kit/sleep.js';

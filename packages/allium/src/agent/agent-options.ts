@@ -1,16 +1,15 @@
 /** The options of an agent and its sessions, and how they are checked. */
 
 import type { ExplicitHooks } from '../compose/compose.js';
+import { LIMITS, OBSERVER, QUEUE_MODES, SESSION_LIMITS, TRACE } from '../compose/run-options.js';
 import type { ObserverProblem } from '../kernel/events/observer-feed.js';
 import type { Clock } from '../kernel/lib/clock.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import type { Fields, Kind } from '../kernel/lib/shapes.js';
 import type { Model, ModelSettings, PriceOf } from '../kernel/messages/model.js';
 import { MODEL, MODEL_SETTINGS } from '../kernel/messages/model.js';
-import { OBSERVER, QUEUE_MODES, TRACE } from '../kernel/plan/run-options.js';
 import type { Observer } from '../kernel/protocol/events.js';
 import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
-import { LIMITS, SESSION_LIMITS } from '../kernel/protocol/limits.js';
 import type { MiddlewareList } from '../kernel/protocol/middleware.js';
 import { RULE_HOOKS, type RuleHook } from '../kernel/protocol/plan.js';
 import type { QueueModes } from '../kernel/protocol/run-options.js';

@@ -2,6 +2,7 @@
 
 import { type ComposeOptions, composeAs, flatten, guardsFrom } from '../compose/compose.js';
 import { resumedPlan } from '../compose/resumed-plan.js';
+import { OBSERVER } from '../compose/run-options.js';
 import type { RequestParts } from '../kernel/context/run-port.js';
 import type { Tracer } from '../kernel/context/tracing.js';
 import type { RunStream } from '../kernel/events/event-stream.js';
@@ -16,7 +17,6 @@ import { randomId } from '../kernel/lib/random-id.js';
 import { checkFields, checkKeys, checkValue } from '../kernel/lib/shapes.js';
 import { deepFreeze, type MessageInput } from '../kernel/messages/messages.js';
 import type { Model, ModelSettings, PriceOf } from '../kernel/messages/model.js';
-import { OBSERVER } from '../kernel/plan/run-options.js';
 import type { Observer } from '../kernel/protocol/events.js';
 import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
 import type { Middleware, MiddlewareList, Plan } from '../kernel/protocol/middleware.js';
@@ -26,8 +26,6 @@ import type { QueueModes, ResumeOptions, RunOptions } from '../kernel/protocol/r
 import type { Store } from '../kernel/protocol/store.js';
 import type { Tool } from '../kernel/protocol/tool.js';
 import type { TraceMode } from '../kernel/protocol/trace.js';
-import { checkSessionId } from '../kernel/session/rewind.js';
-import { Session } from '../kernel/session/session.js';
 import { priceReader } from '../kit/prices.js';
 import { joinedBlocks } from '../kit/system-blocks.js';
 import { terminalText } from '../kit/terminal-text.js';
@@ -38,6 +36,8 @@ import { type AsToolOptions, agentTool } from './agent-tool.js';
 import { type Explanation, explainPlan } from './explain.js';
 import { FOREIGN_AGENT } from './foreign-agent.js';
 import { partialsOf } from './partials.js';
+import { checkSessionId } from './rewind.js';
+import { Session } from './session.js';
 
 declare module '../kernel/protocol/contexts.js' {
   interface RunningAgent extends Agent {}
@@ -180,6 +180,11 @@ export class Agent {
   /** @internal Feeds for the observers of one run. */
   _feedsFor(observers: readonly Observer[] | undefined): readonly ObserverFeed[] | undefined {
     return observers?.map((observer, i) => new ObserverFeed(observer, i, this.reportObserver));
+  }
+
+  /** @internal The session of a sub-agent, in the store of its caller. */
+  _childSession(id: string, forget: boolean, store: Store): Session {
+    return new Session(this, id, forget, store);
   }
 
   /** Settles when observers have seen every event so far. */

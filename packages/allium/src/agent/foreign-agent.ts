@@ -1,6 +1,7 @@
 /** What other libraries call the options of an agent, and what to write here instead. */
 
-import { FOREIGN_SHARED, foreignTable } from '../kernel/lib/foreign-names.js';
+import { FOREIGN_SHARED } from '../compose/foreign-run.js';
+import { foreignTable } from '../kernel/lib/foreign-names.js';
 
 export const FOREIGN_AGENT = foreignTable(`${FOREIGN_SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt

@@ -4,12 +4,12 @@ import { AlliumError, closestName, shown } from '../kernel/lib/errors.js';
 import { foreignName } from '../kernel/lib/foreign-names.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { type Fields, type Kind, wrongFieldValue } from '../kernel/lib/shapes.js';
-import { RESUME_OPTIONS } from '../kernel/plan/run-options.js';
 import { type GuardPoint, POINTS } from '../kernel/protocol/guard.js';
 import { type Guard, LAYER_HOOKS, type Middleware } from '../kernel/protocol/middleware.js';
 import { RULE_HOOKS, SEAMS } from '../kernel/protocol/plan.js';
 import { isTool } from '../kernel/protocol/tool.js';
 import { FOREIGN_HOOKS } from './foreign-hooks.js';
+import { RESUME_OPTIONS } from './run-options.js';
 
 /** The points that judge an answer of the model, which can be asked for again. */
 const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];

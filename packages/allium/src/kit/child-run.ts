@@ -31,7 +31,6 @@ import type {
 import type { RunTrace } from '../kernel/protocol/trace.js';
 import { keptState } from '../kernel/run/result-state.js';
 import type { Run } from '../kernel/run/run.js';
-import { Session } from '../kernel/session/session.js';
 import type { ToolBatch } from '../kernel/tools/tool-batch.js';
 
 /** Which agent to run inside a tool call, and with what. */
@@ -47,6 +46,8 @@ export interface ChildRun {
   /** See `RunOptions.inheritGuards`. */
   readonly inheritGuards?: boolean;
 }
+
+type Session = ReturnType<RunningAgent['session']>;
 
 /** How the run of a child ended. */
 export interface ChildOutcome {
@@ -131,7 +132,7 @@ class ChildCall {
     const again = this.ctx._call.attempts > 1;
     const idOf = (n: number): string => childId(sessionId, this.place, n);
     for (let n = 1; ; n++) {
-      const session = new Session(this.child.agent, idOf(n), forgets, store.raw);
+      const session = this.child.agent._childSession(idOf(n), forgets, store.raw);
       const { open, ended } = await this.reached(() => session.peek(store));
       const failed = !open && isFailure(ended?.status);
       if (!failed || (!again && (await this.reached(() => store.head(idOf(n + 1)))) === 0)) return session;

@@ -2,8 +2,9 @@
  * Checks options against the schema that a plugin declares: any Standard Schema, or the plain part of JSON Schema.
  */
 import { FOREIGN_AGENT } from '../agent/foreign-agent.js';
+import { FOREIGN_LIMITS } from '../compose/foreign-run.js';
 import { closestName, invalidOption, shown } from '../kernel/lib/errors.js';
-import { FOREIGN_LIMITS, FOREIGN_SETTINGS, type Foreign, foreignName } from '../kernel/lib/foreign-names.js';
+import { FOREIGN_SETTINGS, type Foreign, foreignName } from '../kernel/lib/foreign-names.js';
 import type { JsonSchema } from '../kernel/messages/model.js';
 import { isStandardSchema, type StandardSchema } from '../kernel/messages/standard-schema.js';
 

@@ -6,16 +6,26 @@ import { frozenMessages } from '../context/request-checks.js';
 import { originalOf } from '../guards/guard-model-calls.js';
 import { Onion } from '../layers/onion.js';
 import { AlliumError } from '../lib/errors.js';
+import * as kinds from '../lib/kinds.js';
 import { Scope } from '../lib/scope.js';
-import { checkFields, checkValue } from '../lib/shapes.js';
+import { checkFields, checkValue, type Fields, type Kind } from '../lib/shapes.js';
 import { toMessages } from '../messages/message-input.js';
 import type { ModelResponse } from '../messages/messages.js';
-import { MODEL, type Model } from '../messages/model.js';
-import { GENERATE } from '../plan/run-options.js';
+import { MODEL, MODEL_SETTINGS, type Model } from '../messages/model.js';
 import type { GenerateRequest } from '../protocol/contexts.js';
 import { isControl } from '../protocol/signals.js';
 import { callModel } from './model-call.js';
 import type { ModelRun } from './model-run.js';
+
+const REQUEST: Fields = {
+  messages: kinds.required(kinds.kind('text or messages for ctx.generate()', (value) => value !== undefined)),
+  systemPrompt: kinds.text,
+  tools: kinds.listOf(
+    kinds.kind('a tool', (one) => typeof one?.execute === 'function'),
+    'a list of tools made with tool()',
+  ),
+  settings: MODEL_SETTINGS,
+} satisfies Record<keyof GenerateRequest, Kind>;
 
 export async function generate(
   run: ModelRun,
@@ -24,7 +34,7 @@ export async function generate(
   request: GenerateRequest,
 ): Promise<ModelResponse> {
   checkValue('model of ctx.generate()', MODEL, model);
-  checkFields('ctx.generate()', GENERATE, request);
+  checkFields('ctx.generate()', REQUEST, request);
   // Its usage would be in no journal and count for no limit.
   if (run.over)
     throw new AlliumError(

@@ -1,9 +1,5 @@
 /** The limits of a run. */
 
-import { FOREIGN_LIMITS } from '../lib/foreign-names.js';
-import * as kinds from '../lib/kinds.js';
-import type { Kind } from '../lib/shapes.js';
-
 export interface Limits {
   /** Model calls of the loop. @default 100 */
   readonly turns?: number;
@@ -42,29 +38,3 @@ export function limitsFromJson(stored: StoredLimits): Limits {
 
 /** Limits over all runs of a session. */
 export type SessionLimits = Pick<Limits, 'turns' | 'toolCalls' | 'tokens' | 'costUsd'>;
-
-const count = kinds.kind(
-  'an integer ≥ 0',
-  (value) => value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
-);
-const amount = kinds.number(0, Number.POSITIVE_INFINITY);
-const modelTime = kinds.either(kinds.number(1, Number.POSITIVE_INFINITY), kinds.oneOf('none'));
-const SHARED = { turns: count, toolCalls: count, tokens: amount, costUsd: amount };
-
-export const SESSION_LIMITS: Kind = kinds.shape(
-  SHARED satisfies Record<keyof SessionLimits, Kind>,
-  FOREIGN_LIMITS,
-);
-
-export const LIMITS: Kind = kinds.shape(
-  {
-    ...SHARED,
-    depth: count,
-    argsDepth: count,
-    argsChars: count,
-    timeoutMs: amount,
-    modelIdleMs: modelTime,
-    modelMs: modelTime,
-  } satisfies Record<keyof Limits, Kind>,
-  FOREIGN_LIMITS,
-);

@@ -1,7 +1,7 @@
 /** The options of a run and a resume. */
 
 import type { Metadata } from '../messages/messages.js';
-import type { Context } from './contexts.js';
+import type { Context, DeclaredOptions } from './contexts.js';
 import type { Observer } from './events.js';
 import type { Limits } from './limits.js';
 import type { MiddlewareList } from './middleware.js';
@@ -53,3 +53,6 @@ export interface ResumeOptions extends RunOptions {
   /** Resumes even if a middleware of the run is missing now. */
   readonly allowPlanChange?: boolean;
 }
+
+/** Most runs have no options of middleware. */
+export const NONE_DECLARED: DeclaredOptions = Object.freeze({});

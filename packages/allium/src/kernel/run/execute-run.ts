@@ -24,9 +24,9 @@ import {
 } from '../lib/errors.js';
 import type { Scope } from '../lib/scope.js';
 import { NOTHING } from '../messages/messages.js';
-import { NONE_DECLARED } from '../plan/run-options.js';
 import type { RunResult } from '../protocol/result.js';
 import { RunError } from '../protocol/result.js';
+import { NONE_DECLARED } from '../protocol/run-options.js';
 import { Aborted, controlKind, isControl } from '../protocol/signals.js';
 import type { RunStatus, Stop } from '../protocol/stop.js';
 import { type Awaitable, ENTRY_VERSION, type EntryDraft } from '../protocol/store.js';

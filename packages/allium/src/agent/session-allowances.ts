@@ -1,11 +1,11 @@
 /** Lists and revokes what was allowed in a session, from outside a run. */
 
-import { placesOf } from '../inbox/claims.js';
-import { posted, revokedIn } from '../inbox/inbox.js';
-import { post } from '../inbox/posting.js';
-import { type Allowed, revoking } from '../journal/allowances.js';
-import type { SessionState } from '../journal/session-state.js';
-import type { Store } from '../protocol/store.js';
+import { placesOf } from '../kernel/inbox/claims.js';
+import { posted, revokedIn } from '../kernel/inbox/inbox.js';
+import { post } from '../kernel/inbox/posting.js';
+import { type Allowed, revoking } from '../kernel/journal/allowances.js';
+import type { SessionState } from '../kernel/journal/session-state.js';
+import type { Store } from '../kernel/protocol/store.js';
 
 /** What is allowed now. Revocations that no run has taken in yet count too. */
 export async function allowedIn(store: Store, state: SessionState): Promise<Allowed | undefined> {

@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { answeringLater, echo } from '../../../../../test/session-setup.js';
-import { Agent, memoryStore, type RunResult, type Session, type Store, textOf, tool } from '../../index.js';
-import { hang, scriptedModel, text, toolCalls } from '../../testing/index.js';
+import { answeringLater, echo } from '../../../../test/session-setup.js';
+import { Agent, memoryStore, type RunResult, type Session, type Store, textOf, tool } from '../index.js';
+import { hang, scriptedModel, text, toolCalls } from '../testing/index.js';
 
 const STORES: readonly [string, () => Store][] = [
   ['at once', () => memoryStore()],

@@ -1,19 +1,19 @@
 /** Rewinds and forks a session: which points are possible, and what the session was like there. Nothing is deleted. */
 
-import { endRun } from '../calls/end-children.js';
-import { post } from '../inbox/posting.js';
-import { type Allowed, listed } from '../journal/allowances.js';
-import { upgradeEntries } from '../journal/entry-upgrade.js';
-import { applyEntry } from '../journal/read-session.js';
-import { SessionState } from '../journal/session-state.js';
-import { AlliumError, invalidOption, shown } from '../lib/errors.js';
-import * as kinds from '../lib/kinds.js';
-import { checkValue } from '../lib/shapes.js';
-import { type Message, toolCallsOf } from '../messages/messages.js';
-import type { StoredCell } from '../protocol/state.js';
-import type { Stop } from '../protocol/stop.js';
-import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../protocol/store.js';
-import type { RunAgent } from '../run/start.js';
+import { endRun } from '../kernel/calls/end-children.js';
+import { post } from '../kernel/inbox/posting.js';
+import { type Allowed, listed } from '../kernel/journal/allowances.js';
+import { upgradeEntries } from '../kernel/journal/entry-upgrade.js';
+import { applyEntry } from '../kernel/journal/read-session.js';
+import { SessionState } from '../kernel/journal/session-state.js';
+import { AlliumError, invalidOption, shown } from '../kernel/lib/errors.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { checkValue } from '../kernel/lib/shapes.js';
+import { type Message, toolCallsOf } from '../kernel/messages/messages.js';
+import type { StoredCell } from '../kernel/protocol/state.js';
+import type { Stop } from '../kernel/protocol/stop.js';
+import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../kernel/protocol/store.js';
+import type { RunAgent } from '../kernel/run/start.js';
 import { allowedIn } from './session-allowances.js';
 
 /** A message id: the history ends with that message, or `before` it. */

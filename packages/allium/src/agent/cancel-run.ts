@@ -1,12 +1,12 @@
 /** Cancels a run from outside, where no run of this agent is in progress. */
 
-import { onlyWaits } from '../calls/unanswered.js';
-import { cancelled } from '../inbox/inbox.js';
-import { post, reached } from '../inbox/posting.js';
-import type { SessionState } from '../journal/session-state.js';
-import { codeOf } from '../lib/errors.js';
-import { Scope } from '../lib/scope.js';
-import type { Store } from '../protocol/store.js';
+import { onlyWaits } from '../kernel/calls/unanswered.js';
+import { cancelled } from '../kernel/inbox/inbox.js';
+import { post, reached } from '../kernel/inbox/posting.js';
+import type { SessionState } from '../kernel/journal/session-state.js';
+import { codeOf } from '../kernel/lib/errors.js';
+import { Scope } from '../kernel/lib/scope.js';
+import type { Store } from '../kernel/protocol/store.js';
 
 /** Posts the cancel, for the process that works on the run. */
 export function cancel(store: Store, sessionId: string, reason: string | undefined): Promise<void> {

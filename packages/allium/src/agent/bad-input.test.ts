@@ -13,8 +13,8 @@ import {
 } from 'allium';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
-import { coded, echo } from '../../../../../test/bad-input-setup.js';
-import { watched } from '../../../../../test/run-checks.js';
+import { coded, echo } from '../../../../test/bad-input-setup.js';
+import { watched } from '../../../../test/run-checks.js';
 
 const model = scriptedModel([]);
 const thrown = (work: () => unknown): unknown => {

@@ -1,35 +1,35 @@
 /** A conversation and the ways into it. */
 
-import type { Context } from '../context/context.js';
-import { EventQueue } from '../events/event-queue.js';
-import { EventStream, type RunStream } from '../events/event-stream.js';
-import { ownDecision, ownDecisions } from '../inbox/answers.js';
-import { type QueuedMessage, queued } from '../inbox/inbox.js';
-import { post, reached } from '../inbox/posting.js';
-import { type Allowance, listed } from '../journal/allowances.js';
-import { BoundedStore } from '../journal/bounded-store.js';
-import { allMessages, catchUp } from '../journal/read-session.js';
-import { SessionState } from '../journal/session-state.js';
-import { AlliumError, invalidOption, isOptions, isThenable } from '../lib/errors.js';
-import { Scope } from '../lib/scope.js';
-import { checkKeys } from '../lib/shapes.js';
-import { ownMessages } from '../messages/message-input.js';
-import type { Message, MessageInput } from '../messages/messages.js';
-import { declaredOptions, NONE_DECLARED } from '../plan/run-options.js';
-import type { DeclaredOptions, RunningAgent } from '../protocol/contexts.js';
-import type { RunResult } from '../protocol/result.js';
-import type { ResumeOptions, RunOptions } from '../protocol/run-options.js';
-import { Aborted } from '../protocol/signals.js';
-import type { StateCell } from '../protocol/state.js';
-import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../protocol/store.js';
-import type { RunTrace } from '../protocol/trace.js';
-import { execute } from '../run/execute-run.js';
-import { storedState } from '../run/result-state.js';
-import { runBehind } from '../run/run.js';
+import { declaredOptions } from '../compose/run-options.js';
+import type { Context } from '../kernel/context/context.js';
+import { EventQueue } from '../kernel/events/event-queue.js';
+import { EventStream, type RunStream } from '../kernel/events/event-stream.js';
+import { ownDecision, ownDecisions } from '../kernel/inbox/answers.js';
+import { type QueuedMessage, queued } from '../kernel/inbox/inbox.js';
+import { post, reached } from '../kernel/inbox/posting.js';
+import { type Allowance, listed } from '../kernel/journal/allowances.js';
+import { BoundedStore } from '../kernel/journal/bounded-store.js';
+import { allMessages, catchUp } from '../kernel/journal/read-session.js';
+import { SessionState } from '../kernel/journal/session-state.js';
+import { AlliumError, invalidOption, isOptions, isThenable } from '../kernel/lib/errors.js';
+import { Scope } from '../kernel/lib/scope.js';
+import { checkKeys } from '../kernel/lib/shapes.js';
+import { ownMessages } from '../kernel/messages/message-input.js';
+import type { Message, MessageInput } from '../kernel/messages/messages.js';
+import type { DeclaredOptions, RunningAgent } from '../kernel/protocol/contexts.js';
+import type { RunResult } from '../kernel/protocol/result.js';
+import { NONE_DECLARED, type ResumeOptions, type RunOptions } from '../kernel/protocol/run-options.js';
+import { Aborted } from '../kernel/protocol/signals.js';
+import type { StateCell } from '../kernel/protocol/state.js';
+import type { Awaitable, Decision, PendingRequest, Queued, Store } from '../kernel/protocol/store.js';
+import type { RunTrace } from '../kernel/protocol/trace.js';
+import { execute } from '../kernel/run/execute-run.js';
+import { storedState } from '../kernel/run/result-state.js';
+import { runBehind } from '../kernel/run/run.js';
+import type { Agent } from './agent.js';
 import { cancel, endWaiting } from './cancel-run.js';
 import { giveAnswer } from './post-answer.js';
 import { checkSessionId, type ForkOptions, fork, type HistoryPoint, type Place, rewind } from './rewind.js';
-import type { SessionAgent } from './session-agent.js';
 import { allowedIn, revoke } from './session-allowances.js';
 
 export class Session {
@@ -39,7 +39,7 @@ export class Session {
 
   /** @internal */
   constructor(
-    private readonly host: SessionAgent,
+    private readonly host: Agent,
     readonly id: string,
     private readonly forget: boolean,
     private readonly store: Store = host.store,
@@ -49,7 +49,7 @@ export class Session {
   }
 
   get agent(): RunningAgent {
-    return this.host as unknown as RunningAgent;
+    return this.host;
   }
 
   run(input: MessageInput | readonly MessageInput[], options: RunOptions = NO_OPTIONS): Promise<RunResult> {

@@ -17,8 +17,8 @@ import {
 import { chunks, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { coded, echo } from '../../../../../test/bad-input-setup.js';
-import { expectValidHistory, watched } from '../../../../../test/run-checks.js';
+import { coded, echo } from '../../../../test/bad-input-setup.js';
+import { expectValidHistory, watched } from '../../../../test/run-checks.js';
 
 describe('a hook that returns the wrong shape', () => {
   /** In hooks about the run the run fails; in hooks about a call its result says so. */

@@ -1,7 +1,7 @@
 // What a session writes into its journal, and how it goes on from there.
 
 import { describe, expect, it } from 'vitest';
-import { answeringLater, counting, echo, entriesOf } from '../../../../../test/session-setup.js';
+import { answeringLater, counting, echo, entriesOf } from '../../../../test/session-setup.js';
 import {
   Agent,
   type AgentEvent,
@@ -12,8 +12,8 @@ import {
   memoryStore,
   RunError,
   type Store,
-} from '../../index.js';
-import { collect, fakeClock, scriptedModel, text, toolCalls } from '../../testing/index.js';
+} from '../index.js';
+import { collect, fakeClock, scriptedModel, text, toolCalls } from '../testing/index.js';
 
 describe('the journal', () => {
   it('appends only what is new: the number of entries per turn is constant', async () => {

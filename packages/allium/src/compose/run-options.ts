@@ -1,12 +1,12 @@
 /** Checks the options of a run: the kernel's own, and those that middleware declare with `runOptions`. */
 
-import type { Context } from '../context/context.js';
-import { FOREIGN_RUN } from '../lib/foreign-names.js';
-import * as kinds from '../lib/kinds.js';
-import { checkFields, type Fields, type Kind } from '../lib/shapes.js';
-import { MODEL_SETTINGS } from '../messages/model.js';
-import type { DeclaredOptions, GenerateRequest } from '../protocol/contexts.js';
-import { LIMITS } from '../protocol/limits.js';
+import * as kinds from '../kernel/lib/kinds.js';
+import { checkFields, type Fields, type Kind } from '../kernel/lib/shapes.js';
+import type { DeclaredOptions } from '../kernel/protocol/contexts.js';
+import type { Limits, SessionLimits } from '../kernel/protocol/limits.js';
+import { NONE_DECLARED } from '../kernel/protocol/run-options.js';
+import { runBehind } from '../kernel/run/run.js';
+import { FOREIGN_LIMITS, FOREIGN_RUN } from './foreign-run.js';
 
 const mode = kinds.oneOf('all', 'one');
 export const QUEUE_MODES: Kind = kinds.shape({ steering: mode, followUps: mode });
@@ -14,6 +14,32 @@ export const QUEUE_MODES: Kind = kinds.shape({ steering: mode, followUps: mode }
 export const OBSERVER: Kind = kinds.either(kinds.func(), kinds.methods<{ onEvent(): void }>('onEvent'));
 
 export const TRACE: Kind = kinds.oneOf('off', 'changes');
+
+const count = kinds.kind(
+  'an integer ≥ 0',
+  (value) => value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
+);
+const amount = kinds.number(0, Number.POSITIVE_INFINITY);
+const modelTime = kinds.either(kinds.number(1, Number.POSITIVE_INFINITY), kinds.oneOf('none'));
+const SHARED = { turns: count, toolCalls: count, tokens: amount, costUsd: amount };
+
+export const SESSION_LIMITS: Kind = kinds.shape(
+  SHARED satisfies Record<keyof SessionLimits, Kind>,
+  FOREIGN_LIMITS,
+);
+
+export const LIMITS: Kind = kinds.shape(
+  {
+    ...SHARED,
+    depth: count,
+    argsDepth: count,
+    argsChars: count,
+    timeoutMs: amount,
+    modelIdleMs: modelTime,
+    modelMs: modelTime,
+  } satisfies Record<keyof Limits, Kind>,
+  FOREIGN_LIMITS,
+);
 
 /** The kernel's own options of `run()` and `stream()`. Middleware are checked when they are composed. */
 const RUN: Fields = {
@@ -28,7 +54,7 @@ const RUN: Fields = {
   metadata: kinds.record,
   onRequest: kinds.func(),
   // Not by class: it may come from another copy of this package.
-  parent: kinds.kind<Context>('the `ctx` of a hook or tool', (value) => typeof value?._run === 'object'),
+  parent: kinds.kind('the `ctx` of a hook or tool', (value) => typeof runBehind(value) === 'object'),
   inheritGuards: kinds.flag,
 };
 
@@ -40,8 +66,6 @@ const RESUME: Fields = {
 
 /** Names that no middleware may declare. */
 export const RESUME_OPTIONS: readonly string[] = Object.keys(RESUME);
-
-export const NONE_DECLARED: DeclaredOptions = Object.freeze({});
 
 /**
  * Checks the options of a run or resume and returns those that belong to middleware. Throws for an option that nobody
@@ -64,14 +88,3 @@ export function declaredOptions(
   if (given.length === 0) return NONE_DECLARED;
   return Object.freeze(Object.fromEntries(given.filter(([, value]) => value !== undefined)));
 }
-
-/** The request of `ctx.generate()`. */
-export const GENERATE: Fields = {
-  messages: kinds.required(kinds.kind('text or messages for ctx.generate()', (value) => value !== undefined)),
-  systemPrompt: kinds.text,
-  tools: kinds.listOf(
-    kinds.kind('a tool', (one) => typeof one?.execute === 'function'),
-    'a list of tools made with tool()',
-  ),
-  settings: MODEL_SETTINGS,
-} satisfies Record<keyof GenerateRequest, Kind>;

@@ -1,14 +1,21 @@
 /** Posts an answer from outside a run, and finds out whether it was the first. */
 
-import { cameTooLate, checkEdit, checkFits, firstAnswer, settles, unknownRequest } from '../inbox/answers.js';
-import { claim, isClaimed } from '../inbox/claims.js';
-import { posted } from '../inbox/inbox.js';
-import { post, reached } from '../inbox/posting.js';
-import type { SessionState } from '../journal/session-state.js';
-import type { Clock } from '../lib/clock.js';
-import { randomId } from '../lib/random-id.js';
-import type { Plan } from '../protocol/middleware.js';
-import type { Awaitable, Decision, PendingRequest, Posted, Store } from '../protocol/store.js';
+import {
+  cameTooLate,
+  checkEdit,
+  checkFits,
+  firstAnswer,
+  settles,
+  unknownRequest,
+} from '../kernel/inbox/answers.js';
+import { claim, isClaimed } from '../kernel/inbox/claims.js';
+import { posted } from '../kernel/inbox/inbox.js';
+import { post, reached } from '../kernel/inbox/posting.js';
+import type { SessionState } from '../kernel/journal/session-state.js';
+import type { Clock } from '../kernel/lib/clock.js';
+import { randomId } from '../kernel/lib/random-id.js';
+import type { Plan } from '../kernel/protocol/middleware.js';
+import type { Awaitable, Decision, PendingRequest, Posted, Store } from '../kernel/protocol/store.js';
 
 /** The session that asks. */
 export interface Asked {

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { counting, echo, entriesOf } from '../../../../../test/session-setup.js';
-import { Agent, defineMiddleware, defineState, memoryStore, RunError, textOf, tool } from '../../index.js';
+import { counting, echo, entriesOf } from '../../../../test/session-setup.js';
+import { Agent, defineMiddleware, defineState, memoryStore, RunError, textOf, tool } from '../index.js';
 import {
   chunks,
   collect,
@@ -12,7 +12,7 @@ import {
   scriptedModel,
   text,
   toolCalls,
-} from '../../testing/index.js';
+} from '../testing/index.js';
 
 describe('sessions', () => {
   it('goes on with the same history in the next run', async () => {

@@ -8,8 +8,8 @@ import { sqliteStore } from 'allium/stores/sqlite';
 import { collect, failWith, hang, scriptedModel, toolCalls } from 'allium/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { expectValidHistory, settle } from '../../../../../test/run-checks.js';
-import { sessionHistoryChecks } from '../../../../../test/session-history-checks.js';
+import { expectValidHistory, settle } from '../../../../test/run-checks.js';
+import { sessionHistoryChecks } from '../../../../test/session-history-checks.js';
 
 const root = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-rewind-'));
 afterAll(() => fs.rmSync(root, { recursive: true }));
