@@ -1,4 +1,4 @@
-/** The provider's seal on its model's thinking: which member of the metadata it is. */
+/** Finds the provider's signature on its model's thinking, which each provider keeps elsewhere in the metadata. */
 import { isObject } from './language-model.js';
 import type { ProviderOptions } from './provider-options.js';
 

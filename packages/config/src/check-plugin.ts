@@ -13,8 +13,8 @@ type Outcome = { readonly ok: boolean; readonly message: string };
 const TESTS = 120_000;
 
 /**
- * Checks the package in `dir`. A plugin that cannot be made without options exports some as \`exampleOptions\`.
- * The laws are run by its own tests (\`npm test\`), which know what it changes on purpose; without tests they are run here.
+ * Checks the package in `dir`. A plugin that can't be made without options exports some as `exampleOptions`.
+ * Its own tests (`npm test`) run the laws, because they know what it changes on purpose; without tests, this does.
  *
  * @example
  * const { ok, checks } = await checkPlugin('.');

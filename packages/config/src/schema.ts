@@ -63,8 +63,14 @@ export const PLAIN = {
     enum: ['off', 'changes'],
   },
   queue: table({
-    steering: { description: 'How many waiting messages are taken in between turns. Default: all', enum: ['all', 'one'] },
-    followUps: { description: 'How many waiting messages are taken in when the run is about to end. Default: all', enum: ['all', 'one'] },
+    steering: {
+      description: 'How many waiting messages are taken in between turns. Default: all',
+      enum: ['all', 'one'],
+    },
+    followUps: {
+      description: 'How many waiting messages are taken in when the run is about to end. Default: all',
+      enum: ['all', 'one'],
+    },
   }),
   tenant: text,
 } as const;

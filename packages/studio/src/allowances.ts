@@ -21,7 +21,8 @@ export async function revokeAllowance(
   id: string,
 ): Promise<void> {
   const session = await sessionOf(sources, anyone, sessionId);
-  if (!(await session?.revoke(id))) throw new AnswerRefused('This approval is gone: it was revoked already, or never given.');
+  if (!(await session?.revoke(id)))
+    throw new AnswerRefused('This approval is gone: it was revoked already, or never given.');
 }
 
 /** Allowances belong to a session of a tenant. No agent's tools are needed to read them. */

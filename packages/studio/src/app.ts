@@ -72,7 +72,11 @@ export function createApp(options: AppOptions): App {
   );
   app.on('POST', ['/api/answer', '/api/revoke', '/api/play'], async (c, next) => {
     if (!allowAnswers)
-      return tell(c, 403, 'Studio is read-only. Start it with --allow-answers to answer questions and use the playground.');
+      return tell(
+        c,
+        403,
+        'Studio is read-only. Start it with --allow-answers to answer questions and use the playground.',
+      );
     await next();
   });
 
@@ -109,7 +113,7 @@ export function createApp(options: AppOptions): App {
         stop();
         wake();
       });
-      // What a page loads when it hears this is not older than what it is told.
+      // A page that loads after this event gets data at least as new as the event.
       await live.ready;
       await stream.writeSSE({ event: 'hello', data: '{}' });
       while (!stream.aborted && !stream.closed) {

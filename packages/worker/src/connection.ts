@@ -105,7 +105,7 @@ export class Connections {
     };
   }
 
-  /** Calls back when messages may have been lost and are received again, until the returned function is called. */
+  /** Calls back after each reconnection, when messages may have been lost, until the returned function is called. */
   onReconnect(fn: () => void): () => void {
     this.reconnected.add(fn);
     return () => this.reconnected.delete(fn);

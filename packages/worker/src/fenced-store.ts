@@ -14,7 +14,7 @@ export class Fence {
   allowed(sessionId: string, entries: readonly NewEntry[]): number {
     if (this.state === 'open') return entries.length;
     if (this.state === 'shut') return 0;
-    // A sub-agent may finish: its caller would take a store that refuses for a failure of the sub-agent.
+    // Sub-agents may finish: their caller would mistake a refusal of the store for a failure of the sub-agent.
     const first = sessionId === this.sessionId ? entries.findIndex(beginsSomething) : -1;
     return first < 0 ? entries.length : first;
   }
@@ -32,7 +32,7 @@ export type Appended = (sessionId: string, expectedSeq: number, entries: readonl
 /** What `store.tail` says of the session a run begins with. */
 export type Opening = Promise<Tail> | undefined;
 
-/** Asks the store already: nothing else has to be known for it. A failure is told to whoever uses the answer. */
+/** Starts reading early, because the read needs nothing else. If it fails, the one who uses the answer gets the error. */
 export function openAhead(store: Store, sessionId: string): Opening {
   const opening = store.tail && (async () => store.tail!(sessionId))();
   opening?.catch(() => undefined);
@@ -56,7 +56,10 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended, open
       const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
       if (allowed > 0) appended(sessionId, seq, written);
       if (allowed === entries.length) return result;
-      throw new AlliumError('STORE_FAILED', `This worker no longer has session "${sessionId}": another worker has taken it over, or this one is leaving.`);
+      throw new AlliumError(
+        'STORE_FAILED',
+        `This worker no longer has session "${sessionId}": another worker has taken it over, or this one is leaving.`,
+      );
     };
   let ahead = opening;
   const tail = (sessionId: string): Awaitable<Tail> => {

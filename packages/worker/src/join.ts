@@ -24,7 +24,7 @@ export class JoinReader implements EventReader {
   /** Are there jobs of the session that have not ended? Unknown if one may have ended since. */
   private queued: boolean | undefined;
   private unfollow: (() => void) | undefined;
-  /** A run can be followed now that could not be before. */
+  /** Called when a run can be followed that couldn't be before. */
   private stirred = false;
   private wake = (): void => {};
 

@@ -45,10 +45,10 @@ export const addApprove: AddCommand = (program, shell) => {
     .option('--remember-arguments', 'approve, and do not ask about calls with the same arguments again')
     .option('--reject [reason]', 'reject instead; the model reads the reason')
     .option('--edit <json>', 'approve with these arguments instead')
-    .option('--respond <text>', 'answer instead of the tool')
-    .option('--request <id>', 'only this question')
+    .option('--respond <text>', 'answer in place of the tool')
+    .option('--request <id>', 'answer only this question')
     .option('--no-resume', 'only store the answer, and do not resume the run')
-    .option('-q, --quiet', 'the answer of the run and nothing else')
+    .option('-q, --quiet', 'print only the answer of the run')
     .option('--json', 'print as JSON: the open questions, or the events of the run')
     .action((session: string | undefined, options: Options) =>
       session === undefined && !answers(options)

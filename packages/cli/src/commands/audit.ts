@@ -32,11 +32,11 @@ export const addAudit: AddCommand = (program, shell) => {
     .command('verify')
     .summary('find lines that are missing, edited, moved or cut off')
     .description(
-      'Compares the audit log with the end of its chain in the journal of each session. File and key are those of\n' +
-        '`audit-log` in the config. Exit code 1: something is wrong with the log.',
+      'Compares the audit log with the end of its chain in the journal of each session. File and key ' +
+        'are those of `audit-log` in the config. Exit code 1: something is wrong with the log.',
     )
     .argument('[file]', 'the log, if it is not where the config says')
-    .option('-s, --session <id>', 'only this session')
+    .option('-s, --session <id>', 'check only this session')
     .option('--key-env <name>', 'the environment variable that holds the key')
     .option('--json', 'print the reports as JSON')
     .action((file: string | undefined, options: Options) => verify(shell, file, options));

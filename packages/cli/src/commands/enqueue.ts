@@ -24,7 +24,7 @@ export const addEnqueue: AddCommand = (program, shell) => {
     .option('-s, --session <id>', 'continue this session, or start one with this name')
     .option('--tenant <name>', 'whose session it is')
     .option('--priority <number>', 'lower is sooner', positive)
-    .option('--delay <ms>', 'begin after so many milliseconds', positive)
+    .option('--delay <ms>', 'begin after this many milliseconds', positive)
     .option('--key <text>', 'a second job with this key is not made')
     .option('-w, --wait', 'wait for the end and print the answer')
     .option('--json', 'print as JSON: the ids, or with --wait how it ended')

@@ -36,7 +36,7 @@ export const addInit: AddCommand = (program, shell) => {
       '-m, --model <name>',
       'the model: "offline", "anthropic/…", "openai/…", "openai-compatible/…@http://…"',
     )
-    .option('-f, --force', 'write over files that exist')
+    .option('-f, --force', 'overwrite existing files')
     .action((folder: string, options: Options) => init(shell, folder, options));
 };
 

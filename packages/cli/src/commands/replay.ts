@@ -29,8 +29,8 @@ export const addReplay: AddCommand = (program, shell) => {
         'called and nothing is kept. If the chain asks something that was not recorded, the run fails and shows the difference.',
     )
     .argument('<cassette>', 'the file')
-    .option('--run <number>', 'which of the recorded runs, from 1', positive, 1)
-    .option('-q, --quiet', 'the answer and nothing else')
+    .option('--run <number>', 'which of the recorded runs, counting from 1', positive, 1)
+    .option('-q, --quiet', 'print only the answer')
     .option('-y, --yes', 'approve every tool call without asking')
     .option('--json', 'print events, one JSON object per line')
     .action((cassette: string, options: Options) => playAgain(shell, cassette, options));

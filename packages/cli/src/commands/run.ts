@@ -23,10 +23,10 @@ export const addRun: AddCommand = (program, shell) => {
       'Asks the agent one thing. The answer goes to stdout, everything about it to stderr.\n' +
         'On a terminal the answer is streamed; in a pipe it is written when it is final.',
     )
-    .argument('[prompt...]', 'what to ask; none reads it from stdin, a - stands for what comes in there')
+    .argument('[prompt...]', 'what to ask; without it, stdin is read; a - stands for stdin')
     .option('-s, --session <id>', 'continue this session, or start one with this name')
     .option('-m, --model <name>', 'use this model instead of the one in the config')
-    .option('-q, --quiet', 'the answer and nothing else')
+    .option('-q, --quiet', 'print only the answer')
     .option('-y, --yes', 'approve every tool call without asking')
     .option('--json', 'print events, one JSON object per line')
     .option('--record <file>', 'write a cassette of the model and tool calls, for `allium replay`')
@@ -39,8 +39,8 @@ Examples:
   allium run --session ann "And tomorrow?"
   allium run --json "Hi" | jq -r 'select(.type == "tool_execution_start").toolCall.name'
 
-Without a terminal nobody can be asked: a run that needs an approval is suspended (exit code 5), and goes on with
-\`allium approve\`. With --yes every call is approved.
+Without a terminal nobody can be asked: a run that needs an approval is suspended (exit code 5), and
+\`allium approve\` continues it. With --yes every call is approved.
 
 ${exitCodes()}`,
     )

@@ -25,19 +25,17 @@ import { block, moment, short, table, word } from '../terminal/text.js';
 export const addSessions: AddCommand = (program, shell) => {
   const sessions = program
     .command('sessions')
-    .summary(
-      'list, show, fork, delete, prune, resume and cancel sessions, what waits and what is allowed in them',
-    )
+    .summary('look at sessions; fork, resume, cancel, delete and prune them')
     .description(
-      'Sessions are conversations in the store of the config. An id may be shortened as long as it is ' +
-        'clear which one is meant; without an id the session that was used last is taken.',
+      'Sessions are conversations in the store of the config. You can shorten an id as long as it ' +
+        'matches only one session. Without an id, the session that was used last is taken.',
     );
   sessions
     .command('list', { isDefault: true })
-    .summary('newest first')
+    .summary('list the sessions, newest first')
     // The default command gets unknown commands: without this, Commander would only count the words.
     .allowExcessArguments()
-    .option('-n, --limit <number>', 'at most so many', positive, 20)
+    .option('-n, --limit <number>', 'list at most this many', positive, 20)
     .option('--json', 'print them as JSON')
     .action((options: { limit: number; json?: boolean }, command: Command) => {
       if (command.args.length > 0)
@@ -94,7 +92,7 @@ export const addSessions: AddCommand = (program, shell) => {
     .command('resume')
     .summary('continue a run that was suspended or broke off')
     .argument('[id]')
-    .option('-q, --quiet', 'the answer and nothing else')
+    .option('-q, --quiet', 'print only the answer')
     .option('-y, --yes', 'approve every tool call without asking')
     .option('--json', 'print events, one JSON object per line')
     .action((id: string | undefined, options: PlayOptions) => resume(shell, id, options));
@@ -174,7 +172,10 @@ async function allowances(
     const allowed = await session.allowances();
     if (json) return tellJson(shell, allowed);
     if (allowed.length === 0)
-      return note(shell.io, `Nothing is remembered as approved in session ${word(id)}: every question is asked.`);
+      return note(
+        shell.io,
+        `Nothing is remembered as approved in session ${word(id)}: every question is asked.`,
+      );
     const rows = allowed.map(({ id: one, toolName, arguments: args, agent: from, at }) => [
       word(one),
       from === undefined ? word(toolName) : `${word(toolName)} (${word(from)})`,

@@ -19,7 +19,7 @@ export const addStudio: AddCommand = (program, shell) => {
     .summary('look at runs in the browser')
     .description(
       'Serves a web page over the store of the config, on this machine only, and prints its address: runs as they ' +
-        'happen, what the model received, the onion of middleware, approvals, money. It shows and changes nothing, ' +
+        'happen, what the model received, the onion of middleware, approvals, money. It is read-only ' +
         'unless --allow-answers is given.',
     )
     .option(
@@ -27,7 +27,7 @@ export const addStudio: AddCommand = (program, shell) => {
       'listen there; otherwise on 4280, or on any free port if that is taken',
       positive,
     )
-    .option('--allow-answers', 'people may answer questions of runs, and talk to the agent')
+    .option('--allow-answers', 'let people answer questions of runs, and talk to the agent')
     .option('--demo', 'show recorded runs instead: needs neither config nor keys')
     .option('--json', 'print the address as JSON')
     .action((options: Options) => (options.demo ? demo(shell, options) : studio(shell, options)));

@@ -13,9 +13,9 @@ export const addTrace: AddCommand = (program, shell) => {
         'journal has it. Without a session: the one that was used last.',
     )
     .argument('[session]')
-    .option('--run <id>', 'only this run')
-    .option('--last', 'only the last run')
-    .option('--state', 'also what middleware remembered')
+    .option('--run <id>', 'show only this run')
+    .option('--last', 'show only the last run')
+    .option('--state', 'also show what middleware remembered')
     .option('--message <id>', 'the story of one message; "all" for each')
     .option('--json', 'print the tree as JSON')
     .action((session: string | undefined, options: Options) => trace(shell, session, options));

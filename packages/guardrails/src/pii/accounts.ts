@@ -1,4 +1,4 @@
-/** Numbers of cards and bank accounts. */
+/** Finds the numbers of cards and bank accounts. */
 import { before, type Finding, isDigit, isWordCode } from '../scan/finding.js';
 import { luhn, mod97 } from './checksums.js';
 

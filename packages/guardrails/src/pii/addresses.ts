@@ -1,4 +1,4 @@
-/** Addresses of machines: IP, MAC, and those of the web that hold a password. */
+/** Finds IP and MAC addresses, web addresses, and passwords in them. */
 import { isIPv6 } from 'node:net';
 import { before, type Finding, isWordCode, searchStart } from '../scan/finding.js';
 

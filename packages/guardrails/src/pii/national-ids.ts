@@ -1,5 +1,5 @@
 /**
- * Numbers that states give to people. If many other numbers look the same, a word before it has to say what it is.
+ * Finds national ids. Where many other numbers look the same, a word before the id has to say what it is.
  */
 import { before, type Finding, isDigit, isWordCode } from '../scan/finding.js';
 import { isDay, luhn, mod11And10, verhoeff, weighted } from './checksums.js';

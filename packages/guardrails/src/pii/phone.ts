@@ -1,4 +1,4 @@
-/** Telephone numbers: international ones, those of North America as people write them, and national ones behind a word. */
+/** Finds phone numbers: international ones, North American ones as people write them, and national ones after a word. */
 import { createRequire } from 'node:module';
 import { before, type Finding, isDigit, isWordCode } from '../scan/finding.js';
 

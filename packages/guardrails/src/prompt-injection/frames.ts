@@ -19,9 +19,8 @@ export interface Frame {
 }
 
 /**
- * Why a frame is no order: it is about something of the writer, a thing or somebody else; it is denied; asked; told of as
- * something that happens, or among words about attacks; it says what somebody wants to do; or its two ends have little to do
- * with each other.
+ * Why a frame isn't an order: it is about something of the writer, a thing or somebody else; it is denied, asked, or reported;
+ * it stands among words about attacks; it says what somebody wants to do; or its two ends have little to do with each other.
  */
 export type Mute = 'elsewhere' | 'not' | 'asks' | 'about' | 'told' | 'to' | 'sparse';
 

@@ -69,7 +69,7 @@ function plainLetters(text: string): Letters {
   return built;
 }
 
-/** Lower case, and one space for all that shows nothing. */
+/** Lower case, with one space in place of everything that shows nothing. */
 const ASCII = Array.from({ length: 128 }, (_, code) => {
   if (code === NEW_LINE) return NEW_LINE;
   return code <= SPACE || code === 127 ? SPACE : String.fromCharCode(code).toLowerCase().charCodeAt(0);

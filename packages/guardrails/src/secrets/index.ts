@@ -15,7 +15,7 @@ export const OPTIONS = {
 export type SecretsOptions = OptionsOf<typeof OPTIONS>;
 
 /**
- * Cuts out secrets: formats of about sixty vendors, private keys, JWTs, connection strings, and random text after a
+ * Cuts out secrets: formats of more than fifty vendors, private keys, JWTs, connection strings, and random text after a
  * word such as `token`.
  *
  * @example
