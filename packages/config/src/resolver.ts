@@ -4,6 +4,7 @@ import {
   checkOptionsSchema,
   type Factory,
   findRegistered,
+  type MakeNamed,
   type OptionsSchema,
   optionsSchemaOf,
   resolveMiddleware,
@@ -45,6 +46,8 @@ const RESOLVE = {
 
 export class Resolver {
   readonly #load: (specifier: string) => Promise<unknown>;
+  /** Keys under `plugins` that were used for what other options name. */
+  readonly usedInside = new Set<string>();
 
   constructor(readonly loaded: LoadedConfig) {
     this.#load = loaderFrom(loaded.dir);
@@ -75,8 +78,15 @@ export class Resolver {
     return this.guarded(named.pathOf, () => this.#make(kind, named));
   }
 
+  /** What the options of something name: looked up like anything else in the file. */
+  readonly #makeInside: MakeNamed = (kind, item) => {
+    const named = this.named(item, []) as Named;
+    if (named.plugin !== undefined) this.usedInside.add(named.plugin);
+    return this.#make(kind, named);
+  };
+
   async #make(kind: Kind, { name, options }: Named): Promise<unknown> {
-    const context = { dir: this.loaded.dir, load: this.#load };
+    const context = { dir: this.loaded.dir, load: this.#load, make: this.#makeInside };
     if (isPath(name)) {
       const { module, chosen } = await importUser(this.loaded.dir, name);
       return this.#fromModule(kind, name, module, chosen, options);
@@ -153,6 +163,7 @@ export class Resolver {
       id: isPath(name) ? '' : id,
       dir: this.loaded.dir,
       load: this.#load,
+      make: this.#makeInside,
     });
   }
 

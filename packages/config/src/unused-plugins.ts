@@ -14,7 +14,7 @@ export async function unusedPlugins(resolver: Resolver, overrides: readonly unkn
   const { config, dir, file, source } = resolver.loaded;
   const { model, store, tools = [], observers = [], middleware } = config;
   const items = [model, store, ...tools, ...observers, ...(middleware?.chain ?? []), ...overrides];
-  const used = new Set(items.map((item) => resolver.named(item, [])?.plugin));
+  const used = new Set([...items.map((item) => resolver.named(item, [])?.plugin), ...resolver.usedInside]);
   const unused = Object.keys(config.plugins ?? {}).filter((key) => !used.has(key));
   if (unused.length === 0) return [];
   const installed = (await installedPlugins(dir)).flatMap((one) => [one.name, one.package]);

@@ -25,10 +25,10 @@ const FACTORIES = {
 
 /**
  * `adapt`: replaces names in options, such as a model's, with what they name. `schemaOf`: the schema of options, for
- * editors.
+ * editors. Both are told what the fields of the options are.
  */
 export function guardrailEntries(
-  adapt: (options: Record<string, unknown>, context: FactoryContext) => Promise<object>,
+  adapt: (options: Record<string, unknown>, fields: Fields, context: FactoryContext) => Promise<object>,
   schemaOf: (fields: Fields) => JsonSchema,
 ): readonly Omit<Entry<Middleware>, 'builtIn'>[] {
   return Object.entries(FACTORIES).map(([name, factory]) => ({
@@ -38,7 +38,8 @@ export function guardrailEntries(
       return fields ? schemaOf(fields) : { type: 'object' };
     },
     factory: async (options: never, context: FactoryContext) => {
-      const make = (await loadPackage(context, PACKAGE))[factory];
+      const loaded = await loadPackage(context, PACKAGE);
+      const make = loaded[factory];
       if (typeof make !== 'function')
         throw new AlliumError(
           'MISSING_DEPENDENCY',
@@ -47,7 +48,8 @@ export function guardrailEntries(
             data: { package: PACKAGE },
           },
         );
-      return make(await adapt(options, context)) as Middleware;
+      const { [name]: fields = {} } = (loaded.OPTIONS ?? {}) as Readonly<Record<string, Fields>>;
+      return make(await adapt(options, fields, context)) as Middleware;
     },
   }));
 }

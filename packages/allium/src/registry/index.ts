@@ -9,6 +9,7 @@ import { toolRegistry } from './tools.js';
 
 export { registerMiddleware, resolveMiddleware } from './middleware.js';
 export { findModel, registerModel, resolveModel } from './models.js';
+export type { MakeNamed, NamedKind } from './named-options.js';
 export {
   type CheckedOptions,
   checkOptionsSchema,

@@ -1,6 +1,7 @@
 /** Middleware by name. Those of the box are loaded when they are asked for. */
 import { resolve } from 'node:path';
-import { CODE, shape } from '../kernel/lib/kinds.js';
+import { invalidOption } from '../kernel/lib/errors.js';
+import { shape } from '../kernel/lib/kinds.js';
 import type { Fields } from '../kernel/lib/shapes.js';
 import type { JsonSchema } from '../kernel/messages/model.js';
 import type { Middleware } from '../kernel/protocol/middleware.js';
@@ -9,6 +10,7 @@ import { BUILT_IN, type MiddlewareModule } from './built-in-middleware.js';
 import { guardrailEntries } from './guardrails.js';
 import { mcpEntry } from './mcp.js';
 import { resolveModel } from './models.js';
+import { CODE_IN_FILES, inFiles, type MakeNamed, type NamedKind, withNamed } from './named-options.js';
 import { otelEntry } from './otel.js';
 import {
   type Factory,
@@ -17,6 +19,7 @@ import {
   Registry,
   type ResolveContext,
 } from './registry.js';
+import { resolveTool } from './tools.js';
 
 type Options = Record<string, unknown>;
 
@@ -27,7 +30,6 @@ interface InFiles {
 }
 
 const text = { type: 'string' } as const;
-const modelNames = { anyOf: [text, { type: 'object', properties: { use: text }, required: ['use'] }] };
 
 const IN_FILES: Readonly<Record<string, InFiles>> = {
   approval: {
@@ -57,21 +59,6 @@ const IN_FILES: Readonly<Record<string, InFiles>> = {
       }),
     }),
   },
-  fallback: {
-    properties: {
-      models: {
-        description: 'Names of models, asked one after the other.',
-        type: 'array',
-        items: modelNames,
-      },
-    },
-    adapt: async ({ models, ...rest }, context) => ({
-      ...rest,
-      models: Array.isArray(models)
-        ? await Promise.all(models.map((model) => modelIn(context, model)))
-        : models,
-    }),
-  },
   'file-validator': {
     properties: {},
     adapt: ({ roots, ...rest }, context) => ({
@@ -83,7 +70,35 @@ const IN_FILES: Readonly<Record<string, InFiles>> = {
     properties: {
       store: { description: 'Of this process; another one is a module of yours.', enum: ['memory'] },
     },
-    adapt: ({ store, ...rest }) => ({ ...rest, store: store === 'memory' ? new Map() : store }),
+    adapt: ({ store, ...rest }) => ({
+      ...rest,
+      store:
+        store === 'memory'
+          ? new Map()
+          : noText('store', '"memory" or an object with get(), set(), delete()', store),
+    }),
+  },
+  'memory-recall': {
+    properties: {
+      memory: {
+        description: 'Kept in this process, or in an SQLite database; another one is a module of yours.',
+        anyOf: [
+          { enum: ['memory'] },
+          { type: 'object', properties: { path: text }, required: ['path'], additionalProperties: false },
+          CODE_IN_FILES,
+        ],
+      },
+    },
+    adapt: async ({ memory, ...rest }, context) => {
+      const { localMemory, sqliteMemory } = await import('../middleware/memory-recall/index.js');
+      if (memory === 'memory') return { ...rest, memory: localMemory() };
+      if (isOptions(memory) && typeof memory.path === 'string')
+        return { ...rest, memory: sqliteMemory({ path: pathIn(context, memory.path) as string }) };
+      return {
+        ...rest,
+        memory: noText('memory', '"memory", { path } or an object with recall(), save()', memory),
+      };
+    },
   },
   record: {
     properties: { to: { description: 'The file.', type: 'string' }, redact: { type: 'array', items: text } },
@@ -96,12 +111,29 @@ const IN_FILES: Readonly<Record<string, InFiles>> = {
     },
     adapt: ({ from, ...rest }, context) => ({ ...rest, from: pathIn(context, from) }),
   },
+  skills: {
+    properties: {},
+    adapt: ({ dir, ...rest }, context) => ({ ...rest, dir: pathIn(context, dir) }),
+  },
   'structured-output': {
     properties: { schema: { description: 'A JSON Schema.', type: 'object' } },
   },
-  'tool-emulator': {
-    properties: { model: { description: 'The name of the model that plays the tools.', ...modelNames } },
-    adapt: async ({ model, ...rest }, context) => ({ ...rest, model: await modelIn(context, model) }),
+  'tool-result-limit': {
+    properties: {
+      spill: {
+        description: 'A folder; another place is a module of yours.',
+        anyOf: [
+          { type: 'object', properties: { dir: text }, required: ['dir'], additionalProperties: false },
+          CODE_IN_FILES,
+        ],
+      },
+    },
+    adapt: async ({ spill, ...rest }, context) => {
+      if (!isOptions(spill) || typeof spill.dir !== 'string')
+        return { ...rest, ...(spill !== undefined && { spill }) };
+      const { fileSpill } = await import('../middleware/tool-result-limit/index.js');
+      return { ...rest, spill: fileSpill(pathIn(context, spill.dir) as string) };
+    },
   },
 };
 
@@ -109,22 +141,18 @@ const box = Object.entries(BUILT_IN).map(([name, load]) => ({
   name,
   optionsSchema: async () => schemaOf((await load()).OPTIONS, IN_FILES[name]?.properties),
   factory: async (options: never, context: FactoryContext) => {
-    const factory = factoryIn(await load(), name);
+    const module = await load();
     const { adapt } = IN_FILES[name] ?? {};
-    return factory(adapt ? await adapt(options, context) : options);
+    const adapted = adapt ? await adapt(options, context) : options;
+    return factoryIn(module, name)(await inOptions(adapted, module.OPTIONS, context));
   },
 }));
 
-const guardrails = guardrailEntries(
-  async ({ model, ...rest }, context) =>
-    model === undefined ? rest : { ...rest, model: await modelIn(context, model) },
-  (fields) =>
-    schemaOf(fields, fields.model && { model: { description: 'The name of the model.', ...modelNames } }),
-);
+const guardrails = guardrailEntries(inOptions, schemaOf);
 
 const registry = new Registry<Middleware>(
   'middleware',
-  [...box, ...guardrails, mcpEntry(modelIn), otelEntry],
+  [...box, ...guardrails, mcpEntry(made), otelEntry],
   (made) => typeof made === 'object' && made !== null,
 );
 
@@ -135,30 +163,23 @@ function factoryIn(module: MiddlewareModule, name: string): (options: Options) =
 }
 
 /**
- * The JSON Schema of options, for editors; the factory checks them. `inFiles`: options that are written differently
+ * The JSON Schema of options, for editors; the factory checks them. `written`: options that are written differently
  * in files.
  */
-function schemaOf(fields: Fields, inFiles: InFiles['properties'] = {}): JsonSchema {
-  const inSchemas = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
-  const { properties, ...rest } = shape(Object.fromEntries(inSchemas)).schema as {
-    readonly properties: Record<string, JsonSchema>;
-  };
-  return { ...rest, properties: { ...(withCode(properties) as object), ...inFiles } };
+function schemaOf(fields: Fields, written: InFiles['properties'] = {}): JsonSchema {
+  const { properties, ...rest } = fieldsSchema(fields);
+  return { ...rest, properties: { ...(inFiles(properties) as object), ...written } };
 }
 
-/** In a file, code is a module of the user's and one of its exports. */
-const CODE_IN_FILES = {
-  type: 'object',
-  properties: { import: text, name: text },
-  required: ['import'],
-  additionalProperties: false,
-};
+function fieldsSchema(fields: Fields): JsonSchema {
+  const inSchemas = Object.entries(fields).filter(([, { schema }]) => schema !== undefined);
+  return shape(Object.fromEntries(inSchemas)).schema as JsonSchema;
+}
 
-function withCode(schema: unknown): unknown {
-  if (schema === CODE) return CODE_IN_FILES;
-  if (Array.isArray(schema)) return schema.map(withCode);
-  if (!isOptions(schema)) return schema;
-  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, withCode(value)]));
+/** Options with what the names in them mean. */
+async function inOptions(options: Options, fields: Fields, context: FactoryContext): Promise<Options> {
+  const make: MakeNamed = (kind, item) => made(context, item, kind);
+  return (await withNamed(options, fieldsSchema(fields), make)) as Options;
 }
 
 /**
@@ -192,16 +213,23 @@ export function resolveMiddleware(
 
 export { registry as middlewareRegistry };
 
+/** A name that isn't one of those a file may write. */
+function noText(option: string, expected: string, value: unknown): unknown {
+  if (typeof value === 'string') throw invalidOption(option, expected, value);
+  return value;
+}
+
 /** A path in options is relative to the folder of its file. */
 function pathIn({ dir }: FactoryContext, path: unknown): unknown {
   return typeof path === 'string' && dir !== undefined ? resolve(dir, path) : path;
 }
 
-function modelIn(context: FactoryContext, model: unknown): unknown {
-  if (typeof model === 'string') return resolveModel(model, {}, context);
-  if (!isOptions(model) || typeof model.use !== 'string') return model;
-  const { use, ...options } = model;
-  return resolveModel(use, options, context);
+function made(context: FactoryContext, item: unknown, kind: NamedKind = 'model'): unknown {
+  const { use, ...options } = (isOptions(item) ? item : { use: item }) as Options;
+  if (typeof use !== 'string') return item;
+  if (context.make) return context.make(kind, item as Parameters<MakeNamed>[1]);
+  const resolve = { model: resolveModel, tool: resolveTool, middleware: resolveMiddleware }[kind];
+  return resolve(use, options, context);
 }
 
 function isOptions(value: unknown): value is Options {

@@ -2,6 +2,7 @@
 import { AlliumError, closestName, invalidOption, shown } from '../kernel/lib/errors.js';
 import { isStandardSchema } from '../kernel/messages/standard-schema.js';
 import type { Awaitable } from '../kernel/protocol/store.js';
+import type { MakeNamed } from './named-options.js';
 import { checkOptionsSchema, checkSchema, type OptionsSchema } from './options-schema.js';
 
 export type Kind = 'middleware' | 'model' | 'store' | 'tool';
@@ -16,6 +17,8 @@ export interface FactoryContext {
   readonly dir: string | undefined;
   /** Imports a package as the caller would find it. */
   load(specifier: string): Promise<unknown>;
+  /** Makes what options name. Undefined: only registered names are known. */
+  readonly make?: MakeNamed | undefined;
 }
 
 /** What the caller may set. */
@@ -24,6 +27,8 @@ export interface ResolveContext {
   readonly dir?: string;
   /** @default import(), as seen from this package */
   readonly load?: (specifier: string) => Promise<unknown>;
+  /** Makes a model, a tool or a middleware that the options name. @default what is registered under that name */
+  readonly make?: MakeNamed;
 }
 
 /**
@@ -157,13 +162,14 @@ export async function loadedSchema({ optionsSchema }: Entry<unknown>): Promise<O
   return known ? (optionsSchema as OptionsSchema | undefined) : optionsSchema();
 }
 
-function factoryContext(name: string, { dir, load }: ResolveContext): FactoryContext {
+function factoryContext(name: string, { dir, load, make }: ResolveContext): FactoryContext {
   const slash = name.indexOf('/');
   return {
     name,
     id: slash === -1 ? '' : name.slice(slash + 1),
     dir,
     load: load ?? ((specifier) => import(/* @vite-ignore */ specifier)),
+    make,
   };
 }
 

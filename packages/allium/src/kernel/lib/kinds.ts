@@ -49,6 +49,16 @@ export const record: Kind<Readonly<Record<string, any>>> = kind('an object', isO
  */
 export const CODE: Readonly<Record<string, unknown>> = { 'x-code': true };
 
+/**
+ * Like `CODE`, for things that also have names: options of `resolveMiddleware()` and in files take the name instead, or
+ * `{ use: 'name', … }` with options.
+ */
+export const NAMED = {
+  model: { 'x-code': true, 'x-named': 'model' },
+  tool: { 'x-code': true, 'x-named': 'tool' },
+  middleware: { 'x-code': true, 'x-named': 'middleware' },
+} as const;
+
 /** A function. */
 export function func<T = (...args: any[]) => any>(): Kind<T> {
   return kind('a function', (value) => typeof value === 'function', { schema: CODE });
@@ -75,7 +85,7 @@ export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
 
 /** A model. For something else, the error says how to make a model of it. */
 export function model<T extends { readonly stream: unknown }>(): Kind<T> {
-  return kind('a model', () => true, { inside: wrongModel, schema: CODE });
+  return kind('a model', () => true, { inside: wrongModel, schema: NAMED.model });
 }
 
 function wrongModel(given: unknown, option: string): AlliumError | undefined {

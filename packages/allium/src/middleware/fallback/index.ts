@@ -45,7 +45,7 @@ const MODELS = kinds.kind<readonly Model[]>(
         modelName(models[twice]!),
       );
     },
-    schema: { type: 'array', items: kinds.CODE, minItems: 1 },
+    schema: { type: 'array', items: kinds.NAMED.model, minItems: 1 },
   },
 );
 

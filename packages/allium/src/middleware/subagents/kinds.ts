@@ -5,7 +5,7 @@ import { checkMembers, flattenMiddleware, isTool, type Kind, kinds } from '../..
 import type { SubagentSpec } from './index.js';
 
 export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
-  kinds.kind<Tool>('a tool', isTool, { schema: kinds.CODE }),
+  kinds.kind<Tool>('a tool', isTool, { schema: kinds.NAMED.tool }),
   'a list of tools',
 );
 
@@ -13,12 +13,15 @@ export const TOOLS: Kind<readonly Tool[]> = kinds.listOf(
 export const MIDDLEWARE: Kind<MiddlewareList> = kinds.kind(
   'a list of middleware',
   (value) => Array.isArray(value) || (typeof value === 'object' && value !== null && 'layers' in value),
-  { inside: (list, option) => thrownBy(() => flattenMiddleware(list, option)), schema: kinds.CODE },
+  {
+    inside: (list, option) => thrownBy(() => flattenMiddleware(list, option)),
+    schema: { type: 'array', items: kinds.NAMED.middleware },
+  },
 );
 
 export const TRACER: Kind<Middleware> = kinds.kind('a middleware', kinds.record.fits, {
   inside: (tracer, option) => thrownBy(() => checkMembers(tracer, `\`${option}\``)),
-  schema: kinds.CODE,
+  schema: kinds.NAMED.middleware,
 });
 
 export const AGENTS: Kind<Readonly<Record<string, SubagentSpec>>> = kinds.recordOf(
