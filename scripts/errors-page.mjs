@@ -14,7 +14,7 @@ export function errorsPage(/** @type {Readonly<Record<string, string>>} */ codes
   return `${intro}\n| code | meaning |\n|---|---|\n${rows.join('\n')}\n${outro}`;
 }
 
-const intro = `<!-- Written by scripts/errors-page.mjs from the table in packages/allium/src/kernel/lib/errors.ts. Do not edit. -->
+const intro = `<!-- Written by scripts/errors-page.mjs from the table in packages/allium/src/kit/error-codes.ts. Do not edit. -->
 
 # Errors
 

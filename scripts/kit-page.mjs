@@ -44,8 +44,10 @@ function isType(/** @type {KitName} */ { shown }) {
 function namespaceOf(/** @type {string} */ path, /** @type {string} */ name) {
   const source = sourceAt(path);
   return source.program.body
-    .filter((/** @type {Node} */ { type }) => type === 'ExportNamedDeclaration')
-    .map((/** @type {Node} */ statement) => {
+    .filter((/** @type {Node} */ { type }) => /^Export(?:Named|All)Declaration$/.test(type))
+    .flatMap((/** @type {Node} */ statement) => {
+      if (statement.type === 'ExportAllDeclaration')
+        return namespaceOf(join(dirname(path), statement.source.value.replace(/\.js$/, '.ts')), name);
       const own = statement.declaration.id?.name ?? statement.declaration.declarations[0].id.name;
       return nameOf(statement, `${name}.${own}`, source);
     });

@@ -2,26 +2,18 @@
 export { Agent } from './agent/agent.js';
 export type { AgentOptions, SessionOptions } from './agent/agent-options.js';
 export type { AsToolOptions } from './agent/agent-tool.js';
+export type { RunStream } from './agent/event-stream.js';
 export type { Explanation } from './agent/explain.js';
 export type { ForkOptions, HistoryPoint } from './agent/rewind.js';
 export type { Session } from './agent/session.js';
 export { TRAITS } from './agent/traits.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './compose/compose.js';
-export type { RunStream } from './kernel/events/event-stream.js';
 export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
 export type { Allowance } from './kernel/journal/allowances.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
 export { type Clock, monotonic, systemClock } from './kernel/lib/clock.js';
-export {
-  AlliumError,
-  type Attribution,
-  attribution,
-  ERROR_CODES,
-  type ErrorCode,
-  sessionConflict,
-} from './kernel/lib/errors.js';
-export type { JsonOnly } from './kernel/lib/frozen-json.js';
+export { AlliumError, type Attribution, attribution, sessionConflict } from './kernel/lib/errors.js';
 export {
   type AssistantContent,
   type AssistantMessage,
@@ -64,7 +56,6 @@ export {
   type ToolSpec,
 } from './kernel/messages/model.js';
 export type { SchemaIssue, SchemaResult, StandardSchema } from './kernel/messages/standard-schema.js';
-export { toolOutput } from './kernel/messages/tool-output.js';
 export { type ToolResult, type ToolResultPatch, toolResult } from './kernel/messages/tool-result.js';
 export type {
   Context,
@@ -111,7 +102,7 @@ export type { Change, RunResult, StateReader } from './kernel/protocol/result.js
 export { RunError } from './kernel/protocol/result.js';
 export type { QueueModes, ResumeOptions, RunOptions } from './kernel/protocol/run-options.js';
 export { Aborted, isControl, StopRun } from './kernel/protocol/signals.js';
-export { defineState, type StateAccess, type StateCell, type StateScope } from './kernel/protocol/state.js';
+export type { StateAccess, StateCell, StateScope } from './kernel/protocol/state.js';
 export type { RunStatus, Stop, StoppingReason, StopReason } from './kernel/protocol/stop.js';
 export {
   type Awaitable,
@@ -135,14 +126,18 @@ export {
   type Tail,
   type TurnPlan,
 } from './kernel/protocol/store.js';
-export { type Tool, type ToolOptions, tool, toolSpec } from './kernel/protocol/tool.js';
+export { type Tool, type ToolOptions, toolSpec } from './kernel/protocol/tool.js';
 export type { HookTotal, RunTrace, TraceAct, TraceMode, TraceRecord } from './kernel/protocol/trace.js';
 export { runResult } from './kernel/run/run-result.js';
+export { defineState, type JsonOnly } from './kit/define-state.js';
+export { tool } from './kit/define-tool.js';
+export { ERROR_CODES, type ErrorCode } from './kit/error-codes.js';
 export { type Pipeline, type PipelineLayer, pipeline } from './kit/pipeline.js';
 export { type KeyedRequest, requestKey } from './kit/request-key.js';
 export { sleep } from './kit/sleep.js';
 export type { SystemBlock } from './kit/system-blocks.js';
 export { terminalJson, terminalText } from './kit/terminal-text.js';
+export { toolOutput } from './kit/tool-output.js';
 export { isTransient } from './kit/transient.js';
 export { memoryStore } from './stores/memory/index.js';
 export { readTrace } from './trace/index.js';

@@ -4,7 +4,6 @@ import type { ExplicitHooks } from '../compose/compose.js';
 import { LIMITS, OBSERVER, QUEUE_MODES, SESSION_LIMITS, TRACE } from '../compose/run-options.js';
 import type { ObserverProblem } from '../kernel/events/observer-feed.js';
 import type { Clock } from '../kernel/lib/clock.js';
-import * as kinds from '../kernel/lib/kinds.js';
 import type { Fields, Kind } from '../kernel/lib/shapes.js';
 import type { Model, ModelSettings, PriceOf } from '../kernel/messages/model.js';
 import { MODEL, MODEL_SETTINGS } from '../kernel/messages/model.js';
@@ -17,6 +16,7 @@ import type { StateCell } from '../kernel/protocol/state.js';
 import type { RequestHandler, Store } from '../kernel/protocol/store.js';
 import type { Tool } from '../kernel/protocol/tool.js';
 import type { TraceMode } from '../kernel/protocol/trace.js';
+import * as kinds from '../kit/kinds.js';
 import { SYSTEM_PROMPT, type SystemBlock } from '../kit/system-blocks.js';
 
 export interface AgentOptions extends ExplicitHooks {

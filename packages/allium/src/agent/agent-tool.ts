@@ -5,10 +5,11 @@ import { checkFields, checkValue, type Fields, type Kind } from '../kernel/lib/s
 import type { MessageInput } from '../kernel/messages/messages.js';
 import type { StandardSchema } from '../kernel/messages/standard-schema.js';
 import type { RunningAgent } from '../kernel/protocol/contexts.js';
-import { type Tool, type ToolOptions, tool } from '../kernel/protocol/tool.js';
+import type { Tool, ToolOptions } from '../kernel/protocol/tool.js';
 import { childResult, forwardChildEvent } from '../kit/child-result.js';
 import { type ChildRun, runChild } from '../kit/child-run.js';
 import { childToolTags } from '../kit/child-tags.js';
+import { tool } from '../kit/define-tool.js';
 import { objectInput } from '../kit/object-input.js';
 
 export interface AsToolOptions<Input = { prompt: string }, Output = Input>

@@ -8,7 +8,7 @@ import {
   settles,
   unknownRequest,
 } from '../kernel/inbox/answers.js';
-import { claim, isClaimed } from '../kernel/inbox/claims.js';
+import { claim } from '../kernel/inbox/claims.js';
 import { posted } from '../kernel/inbox/inbox.js';
 import { post, reached } from '../kernel/inbox/posting.js';
 import type { SessionState } from '../kernel/journal/session-state.js';
@@ -75,4 +75,9 @@ async function isFirst(
 /** If somebody cancelled it, the run ends as soon as anybody works on it, answered or not. */
 function isCancelled(items: readonly Posted[]): boolean {
   return items.some(({ item }) => item.type === 'cancel');
+}
+
+/** Is it being answered in a caller's session? */
+function isClaimed(items: readonly Posted[], requestId: string): boolean {
+  return items.some(({ item }) => item.type === 'claim' && item.requestId === requestId);
 }

@@ -2,10 +2,10 @@
 
 import { flatten } from '../compose/compose.js';
 import { isPlainObject } from '../kernel/lib/errors.js';
-import { nonEmptyText, withDefault } from '../kernel/lib/kinds.js';
 import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
 import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
 import { foreignOptions } from './foreign-options.js';
+import { nonEmptyText, withDefault } from './kinds.js';
 
 export { checkMembers } from '../compose/check-middleware.js';
 export {
@@ -13,8 +13,6 @@ export {
   invalidOption,
   shown as describeValue,
 } from '../kernel/lib/errors.js';
-/** Kinds of values, for the fields of options. */
-export * as kinds from '../kernel/lib/kinds.js';
 export {
   checkFields,
   checkKeys,
@@ -24,6 +22,8 @@ export {
   type OptionsOf,
   type TypeOf,
 } from '../kernel/lib/shapes.js';
+/** Kinds of values, for the fields of options. */
+export * as kinds from './kinds.js';
 export {
   checkFunction,
   checkInteger,

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { sleep } from '../index.js';
-import { tool } from '../kernel/protocol/tool.js';
+import { sleep, tool } from '../index.js';
 import { smuggler } from './broken/middleware/abort-calls.js';
 import { goodNewsOnly } from './broken/middleware/calls-answered.js';
 import { piecewise, stutterCure } from './broken/middleware/chunk-invariance.js';

@@ -69,13 +69,6 @@ export function isTellable(error: unknown, ctx: PublicContext): boolean {
   }
 }
 
-/** The stack frames of an error, without its message; empty if there are none or a guard objects. */
-export function safeStackFrames(error: unknown, ctx: PublicContext): string {
-  if (!(error instanceof Error) || typeof error.stack !== 'string' || !isTellable(error, ctx)) return '';
-  const from = error.stack.indexOf('\n    at ');
-  return from < 0 ? '' : error.stack.slice(from);
-}
-
 function textsOf(error: unknown): readonly string[] {
   const texts: string[] = [];
   for (

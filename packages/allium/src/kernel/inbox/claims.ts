@@ -2,7 +2,7 @@
 
 import { catchUp } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
-import { type PendingRequest, type Posted, parentOf, type Store } from '../protocol/store.js';
+import { type PendingRequest, parentOf, type Store } from '../protocol/store.js';
 import { cameTooLate, firstAnswer } from './answers.js';
 import { posted } from './inbox.js';
 import { post } from './posting.js';
@@ -43,9 +43,4 @@ export function placesOf(
     outer = at;
     return { at, requestId };
   });
-}
-
-/** Is it being answered in a caller's session? */
-export function isClaimed(items: readonly Posted[], requestId: string): boolean {
-  return items.some(({ item }) => item.type === 'claim' && item.requestId === requestId);
 }

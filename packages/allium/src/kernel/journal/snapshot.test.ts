@@ -1,12 +1,10 @@
-import { memoryStore } from 'allium';
+import { defineState, memoryStore, tool } from 'allium';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { Agent } from '../../index.js';
 import { scriptedModel, text, toolCalls } from '../../testing/index.js';
 import { defineMiddleware } from '../protocol/middleware.js';
-import { defineState } from '../protocol/state.js';
 import type { Entry, Snapshot, Store } from '../protocol/store.js';
-import { tool } from '../protocol/tool.js';
 import { applyEntry } from './read-session.js';
 import { SessionState } from './session-state.js';
 import { dueSnapshot, restore } from './snapshot.js';

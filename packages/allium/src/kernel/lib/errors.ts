@@ -1,5 +1,5 @@
-/** Every error the kernel raises has a code from this table. `docs/reference/errors.md` is kept equal by a test. */
-export const ERROR_CODES = {
+/** Every error the kernel raises has a code from this table. `kit/error-codes.ts` has those of what stands around it. */
+export const KERNEL_CODES = {
   INVALID_OPTION: 'An option has an unknown name, a wrong type or a value out of range.',
   INVALID_MIDDLEWARE: 'Something in a middleware list is not a middleware, or a member of it is misspelt.',
   INVALID_TOOL: 'A tool definition is incomplete, or its schema cannot be shown to a model.',
@@ -55,29 +55,9 @@ export const ERROR_CODES = {
   REQUEST_MISMATCH: 'An answer was given for other arguments than those that were asked about.',
   DECISION_NOT_ALLOWED:
     'The question does not take an answer of this type, or its answer may not be remembered.',
-  FALLBACK_EXHAUSTED:
-    'Every model of a fallback failed. `cause` is the first error, `errors` are all of them.',
   MODEL_TIMEOUT: 'A model did not answer in time, or stopped sending.',
-  RATE_LIMITED: 'A rate limit is used up. `data.retryAfterMs` says when to come back.',
-  CONCURRENCY_LIMITED: 'Too many calls are under way, and no place became free in time.',
-  CIRCUIT_OPEN: 'A model or tool failed too often and is not called for a while.',
-  OUTPUT_INVALID:
-    'The final answer does not fit the schema of `structuredOutput`, and the repairs are used up.',
-  CASSETTE_MISS: 'A replay was asked something its cassette has no recording of.',
-  CASSETTE_INVALID: 'A cassette cannot be read: its header or one of its lines is not what `record` writes.',
-  MISSING_API_KEY: 'A model named by a string needs a key, and the environment variable for it is not set.',
-  MISSING_BASE_URL: 'A model named by a string needs the address of its server.',
-  SCRIPT_EXHAUSTED: 'A scripted model was called more often than its script has steps.',
-  UNKNOWN_NAME: 'No middleware, model, store or tool of this name is registered or installed.',
-  CONFIG_NOT_FOUND: 'There is no config file here or in a folder above.',
-  CONFIG_INVALID: 'A config file cannot be read, or something in it is wrong.',
-  CONFIG_UNTRUSTED: 'The config file that was found in a folder above belongs to somebody else.',
-  CONFIG_VARIABLE: 'A config file names an environment variable that is not set and has no default.',
-  PLUGIN_INVALID: 'An installed package is not a plugin, or not the kind of plugin it says it is.',
   MISSING_DEPENDENCY: 'An optional package is needed and not installed.',
 } as const;
-
-export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** An error with a stable code. The message says what happened, what was received and what to do. */
 export class AlliumError extends Error {
@@ -86,7 +66,7 @@ export class AlliumError extends Error {
   readonly data: Readonly<Record<string, unknown>>;
 
   constructor(
-    code: ErrorCode | (string & {}),
+    code: keyof typeof KERNEL_CODES | (string & {}),
     message: string,
     options: { cause?: unknown; data?: Record<string, unknown> } = {},
   ) {

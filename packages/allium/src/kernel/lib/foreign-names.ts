@@ -41,30 +41,6 @@ export const FOREIGN_SETTINGS = foreignTable(`
   headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )
 `);
 
-export const FOREIGN_TOOL = foreignTable(`
-  inputschema parameters schema args argsschema paramsschema jsonschema → input
-  outputschema returns responseschema → output
-  tomodeloutput responseformat → toolResult({ content, details }) as what execute returns
-  handler invoke run func callback fn call action → execute
-  id title label → name
-  needsapproval requireapproval → approval() in the middleware of the agent
-  returndirect → toolResult({ content, terminate: true }) as what execute returns
-  timeout → timeoutMs
-  executionmode parallel → sequential: true
-  suspendschema resumeschema → ctx.suspend( … ) in execute
-  errorfunction failureerrorfunction onerror toolerrorformatter → toolErrors() in the middleware of the agent
-  isenabled enabled → a middleware that sets ctx.tools
-  strict → nothing: arguments are always validated
-  preparearguments → a transform of the schema, or resolveToolCall of a middleware
-  inputguardrails → a guard on 'tool-args' in middleware
-  outputguardrails → a guard on 'tool-result' in middleware
-  oninputstart oninputdelta oninputavailable → observers: message_update events
-  retries maxretries retry → retry({ on: 'tool' }) in the middleware of the agent
-  cache cacheable → toolCache({ tools }) in the middleware of the agent
-  metadata → tags
-  provideroptions → fromAiSdk(model, { providerTools })
-`);
-
 /** What was given in the place of a message, and what to do about it. */
 export function foreignMessage(message: unknown): string {
   const { role, messages, prompt, parts } = Object(message) as Readonly<Record<string, unknown>>;

@@ -3,25 +3,6 @@ import { AlliumError, isPlainObject, leaveAlone, messageOf, shown } from './erro
 import { DEEPEST, depthOf } from './json-texts.js';
 
 /**
- * The part of `T` that JSON can hold; `T` itself if it is all JSON. Interfaces and recursive types are fine; dates, maps,
- * sets, functions and objects with methods are not.
- */
-export type JsonOnly<T> = unknown extends T
-  ? T
-  : T extends string | number | boolean | null | undefined
-    ? T
-    : T extends bigint | symbol | Date | RegExp | ReadonlyMap<any, any> | ReadonlySet<any> | AnyFunction
-      ? NotJson
-      : { readonly [K in keyof T]: JsonOnly<T[K]> };
-
-type AnyFunction = (...args: never[]) => unknown;
-
-/** In a compile error: this value cannot be journaled. Store plain data, such as `date.toISOString()`. */
-export interface NotJson {
-  readonly '~not json': never;
-}
-
-/**
  * A frozen copy of a JSON value, without undefined properties. Throws for anything else; `refusal` makes the error (by default
  * that of a state cell).
  */

@@ -1,5 +1,4 @@
 /** The kinds of values that options have. Each has its text for error messages and its JSON Schema. */
-import type { Clock } from './clock.js';
 import { AlliumError, invalidOption, isOptions } from './errors.js';
 import { type Foreign, foreignModel } from './foreign-names.js';
 import { type Fields, type Kind, type OptionsOf, type TypeOf, wrongField, wrongValue } from './shapes.js';
@@ -64,11 +63,6 @@ export function func<T = (...args: any[]) => any>(): Kind<T> {
   return kind('a function', (value) => typeof value === 'function', { schema: CODE });
 }
 
-/** Selects errors: a function, or an error class. `errorTest()` makes a function of either. */
-export function errorFilter<T>(): Kind<T> {
-  return { ...func<T>(), expected: 'a function or a class of errors' };
-}
-
 /** An object of any class with these methods. */
 export function methods<T>(...names: readonly (keyof T & string)[]): Kind<T> {
   const isObject = (value: any) =>
@@ -96,12 +90,6 @@ function wrongModel(given: unknown, option: string): AlliumError | undefined {
     ? invalidOption(option, 'a model with `provider` and `id` as text', { provider, id })
     : invalidOption(option, 'a model with provider, id and stream()', given);
   return new AlliumError('INVALID_OPTION', `${message}${foreignModel(given)}`, { data });
-}
-
-/** A clock with these methods. It has no schema: no file can name one. */
-export function clock(...names: readonly (keyof Clock)[]): Kind<Clock> {
-  const { expected, fits } = methods<Clock>(...(names.length > 0 ? names : (['now', 'setTimer'] as const)));
-  return { expected, fits };
 }
 
 /** An integer from `from` up to and including `to`. */
@@ -168,21 +156,6 @@ export const list: Kind<readonly any[]> = kind('a list', Array.isArray, { schema
 /** A list of texts that name something. */
 export const names: Kind<readonly string[]> = listOf(text, 'a list of names');
 
-/** An object whose values are all of one kind. Errors name the wrong one, as in `perTool.search`. */
-export function recordOf<T>(item: Kind<T>, expected = 'an object'): Kind<Readonly<Record<string, T>>> {
-  const inside = (value: object, option: string) => {
-    for (const [name, one] of Object.entries(value)) {
-      const wrong = one === undefined ? undefined : wrongValue(`${option}.${name}`, item, one);
-      if (wrong) return wrong;
-    }
-    return undefined;
-  };
-  return kind(expected, isOptions, {
-    inside,
-    ...(item.schema && { schema: { type: 'object', additionalProperties: item.schema } }),
-  });
-}
-
 /** A value of one of these kinds. The first that fits is used. */
 export function either<const K extends readonly Kind[]>(...kinds: K): Kind<TypeOf<K[number]>> {
   const schemas = new Set(kinds.flatMap(({ schema }) => (schema ? [schema] : [])));
@@ -209,19 +182,6 @@ export function shape<const F extends Fields>(fields: F, foreign?: Foreign): Kin
       additionalProperties: false,
     },
   });
-}
-
-/** Gives a field a default value. */
-export function withDefault<K extends Kind>(
-  of: K,
-  value: NoInfer<TypeOf<K>>,
-): K & { readonly default: TypeOf<K> } {
-  return { ...of, default: value as TypeOf<K> };
-}
-
-/** Keeps the value of a field out of everything that shows options. */
-export function secret<K extends Kind>(of: K): K {
-  return { ...of, secret: true };
 }
 
 /** Makes a field required. */

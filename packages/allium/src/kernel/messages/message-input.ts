@@ -78,7 +78,7 @@ export function checkMessage(message: Message): Message {
   return content === given ? message : ({ ...message, content } as Message);
 }
 
-function invalidMessage(wanted: string, message: unknown, cause?: unknown): AlliumError {
+export function invalidMessage(wanted: string, message: unknown, cause?: unknown): AlliumError {
   return new AlliumError(
     'INVALID_MESSAGE',
     `Expected ${wanted}, got ${shown(message)}. ${foreignMessage(message)}`,
@@ -147,40 +147,6 @@ export function lackOfJson(message: Pick<Message, 'content'>): string | undefine
       if (!(owner === message && field === 'content') && unwritable(value) !== undefined)
         return `a \`${field}\` that can be written as JSON`;
   return undefined;
-}
-
-/** The input of a caller as frozen copies. */
-export function ownMessages(input: MessageInput | readonly MessageInput[]): Message[] {
-  if (typeof input === 'string') return [freezeMessage(userMessage(input))];
-  return toMessages(input).map(ownMessage);
-}
-
-/** A frozen copy of a message from outside, which can be journaled. The caller may keep changing its own. */
-export function ownMessage(given: Message): Message {
-  const message = checkMessage(given);
-  checkMetadata(message);
-  for (const part of message.content) checkMetadata(part);
-  const wanted = lackOfJson(message);
-  if (wanted) throw invalidMessage(wanted, message);
-  try {
-    return deepFreeze(structuredClone(message));
-  } catch (cause) {
-    throw invalidMessage(`a message of plain data (${messageOf(cause)})`, message, cause);
-  }
-}
-
-function checkMetadata({ metadata }: { readonly metadata?: Metadata }): void {
-  if (metadata === undefined) return;
-  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
-    throw noRecord('metadata', { at: '', what: shown(metadata) });
-  toJson(metadata, 'metadata', noRecord);
-}
-
-function noRecord(name: string, { what, at }: Flaw): AlliumError {
-  return new AlliumError(
-    'INVALID_MESSAGE',
-    `Expected the ${name} of a message to be an object of JSON values, got ${what}${at && ` at ${at}`}. Give plain data.`,
-  );
 }
 
 /** Why these can't be appended to a history, if so. Every call needs its result, right after it, in order. */

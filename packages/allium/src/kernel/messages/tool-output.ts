@@ -1,15 +1,15 @@
-/** Checks and reads what a tool with an `output` schema returns. */
+/** Checks what a tool with an `output` schema returns. */
 
-import { AlliumError, invalidOption, isRecord } from '../lib/errors.js';
-import { deepFreeze, type ToolMessage } from './messages.js';
+import { AlliumError } from '../lib/errors.js';
+import { deepFreeze } from './messages.js';
 import type { JsonSchema } from './model.js';
 import { describeIssues, type SchemaResult, type StandardSchema } from './standard-schema.js';
 import { isMadeResult, type ToolResult, toolResult, toToolResult } from './tool-result.js';
 
 /** A tool, as far as it says what it returns. */
-interface Promising<Result = any> {
+interface Promising {
   readonly name: string;
-  readonly output?: StandardSchema<any, Result> | undefined;
+  readonly output?: StandardSchema | undefined;
 }
 
 /**
@@ -36,24 +36,6 @@ function misfit(tool: Promising, problem: string): AlliumError {
     `"${tool.name}" returned something that does not fit its \`output\` schema:\n${problem}`,
     { data: { tool: tool.name, problem } },
   );
-}
-
-/**
- * What a call of this tool returned: the value that passed its `output` schema, as guards left it. Undefined if the
- * message is not a result of this tool, or is an error.
- *
- * @example
- * const forecast = toolOutput(weather, message)?.degrees;
- */
-export function toolOutput<Result>(
-  tool: Promising<Result>,
-  message: Pick<ToolMessage, 'role' | 'toolName' | 'isError' | 'details'> | { readonly role: string },
-): Result | undefined {
-  if (!isRecord(tool) || typeof tool.name !== 'string') throw invalidOption('tool', 'what tool() made', tool);
-  if (!isRecord(message)) throw invalidOption('message', 'a message', message);
-  if (!tool.output || !('toolName' in message) || message.toolName !== tool.name || message.isError)
-    return undefined;
-  return message.details as Result;
 }
 
 const outputSchemas = new WeakMap<StandardSchema, JsonSchema | 'none'>();

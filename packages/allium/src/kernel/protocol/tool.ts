@@ -1,9 +1,8 @@
 /** Tools: what a model may call. */
 
 import { AlliumError, invalidOption, shown } from '../lib/errors.js';
-import { FOREIGN_TOOL } from '../lib/foreign-names.js';
 import * as kinds from '../lib/kinds.js';
-import { checkKeys, type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
+import { type Fields, type Kind, wrongFieldValue } from '../lib/shapes.js';
 import { deepFreeze } from '../messages/messages.js';
 import type { JsonSchema, ToolSpec } from '../messages/model.js';
 import {
@@ -13,9 +12,7 @@ import {
   type StandardSchema,
 } from '../messages/standard-schema.js';
 import { outputSchemaOf } from '../messages/tool-output.js';
-import type { ToolResult } from '../messages/tool-result.js';
 import type { ToolContext } from './contexts.js';
-import type { Awaitable } from './store.js';
 
 export interface ToolOptions<Input, Output, Result = any> {
   /** 1 to 64 letters, digits, `_` or `-`. */
@@ -54,23 +51,6 @@ export interface ToolOptions<Input, Output, Result = any> {
   readonly looksBack?: number;
 }
 
-type OutputSchema = StandardSchema<any, any> | undefined;
-
-/** What `execute` may return: whatever `output` accepts, or anything without an `output`. */
-type Returns<Schema extends OutputSchema> =
-  Schema extends StandardSchema<infer Returned, any> ? Awaitable<Returned | ToolResult> : unknown;
-
-type ResultOf<Schema extends OutputSchema> = Schema extends StandardSchema<any, infer Result> ? Result : any;
-
-/** Tool options whose `execute` returns what `output` accepts. */
-type TypedOptions<Input, Output, Schema extends OutputSchema> = Omit<
-  ToolOptions<Input, Output>,
-  'execute' | 'output'
-> & {
-  readonly output?: Schema;
-  execute(args: Output, ctx: ToolContext<Output>): Returns<Schema>;
-};
-
 /**
  * What `tool()` returns. A changed copy, such as `{ ...look, name: 'peek' }`, is a tool too: `toolSpec()` works out what the
  * model is shown from these fields.
@@ -85,7 +65,8 @@ const SCHEMA = kinds.kind(
   isStandardSchema,
 );
 
-const OPTIONS: Fields = {
+/** How the options of a tool are checked. */
+export const TOOL_OPTIONS: Fields = {
   name: kinds.required(
     kinds.kind(
       '1 to 64 letters, digits, "_" or "-"',
@@ -105,30 +86,6 @@ const OPTIONS: Fields = {
   tags: kinds.listOf(kinds.text, 'a list of texts'),
   looksBack: kinds.integer(0),
 } satisfies Record<keyof ToolOptions<any, any>, Kind>;
-
-/**
- * Defines a tool. The types of `execute` come from `input`.
- *
- * @example
- * const add = tool({
- *   name: 'add',
- *   description: 'Adds two numbers.',
- *   input: z.object({ a: z.number(), b: z.number() }),
- *   execute: ({ a, b }) => a + b,
- * });
- */
-export function tool<Input, Output, Schema extends OutputSchema = undefined>(
-  options: TypedOptions<Input, Output, Schema>,
-): Tool<Input, Output, ResultOf<Schema>> {
-  if (typeof options !== 'object' || options === null)
-    throw invalidOption('options', 'one object with name, description, input and execute', options);
-  checkKeys(`tool ${shown(options.name)}`, options, Object.keys(OPTIONS), FOREIGN_TOOL);
-  const { idempotent = false, sequential = false } = options;
-  const made: Tool<Input, Output, ResultOf<Schema>> = Object.freeze({ ...options, idempotent, sequential });
-  // Now, and not when a model is first called, so that the author of the schema sees the error.
-  toolSpec(made);
-  return made;
-}
 
 type Shown = Pick<Tool, 'name' | 'description' | 'input' | 'output' | 'toJsonSchema'>;
 
@@ -177,7 +134,7 @@ function inputSchemaOf({ name, input, toJsonSchema: convert }: Tool): JsonSchema
 }
 
 function checkTool(tool: ToolOptions<any, any>): void {
-  const wrong = wrongFieldValue(OPTIONS, tool);
+  const wrong = wrongFieldValue(TOOL_OPTIONS, tool);
   if (wrong) throw new AlliumError('INVALID_TOOL', `Tool ${shown(tool.name)}: ${wrong.message}`);
 }
 

@@ -1,10 +1,11 @@
 /** What `stream()` returns: the events of a run for one reader, and its result. */
-import { AlliumError } from '../lib/errors.js';
-import type { Scope } from '../lib/scope.js';
-import type { AgentEvent } from '../protocol/events.js';
-import type { RunResult } from '../protocol/result.js';
-import { Aborted } from '../protocol/signals.js';
-import type { EventQueue } from './event-queue.js';
+
+import type { EventQueue } from '../kernel/events/event-queue.js';
+import { AlliumError } from '../kernel/lib/errors.js';
+import type { Scope } from '../kernel/lib/scope.js';
+import type { AgentEvent } from '../kernel/protocol/events.js';
+import type { RunResult } from '../kernel/protocol/result.js';
+import { Aborted } from '../kernel/protocol/signals.js';
 
 /** Events as they happen, for one reader, and the result. Not a promise: await `result`. */
 export interface RunStream extends AsyncIterable<AgentEvent> {
