@@ -39,6 +39,14 @@ const ids = (store: Store, session = 's') =>
   (store.read(session, 1) as Entry[]).map((entry) =>
     entry.type === 'message' ? entry.message.id : entry.type,
   );
+/** Does something right before the next call of this kind. */
+function interposed(name: 'openSync' | 'writeSync', meanwhile: () => void): void {
+  const call = fs[name] as (...args: unknown[]) => number;
+  vi.spyOn(fs, name).mockImplementationOnce(((...args: unknown[]) => {
+    meanwhile();
+    return call(...args);
+  }) as never);
+}
 const reading = (dir: string) => fs.readFileSync(path.join(dir, 's.jsonl'));
 const linesOf = (dir: string) =>
   reading(dir)
@@ -184,6 +192,39 @@ describe('fileStore, several handles', () => {
     expect(two.append('s', 2, [text('two')])).toBe(3);
     expect(one.append('s', 3, [text('one again')])).toBe(4);
     expect(ids(fileStore({ dir }))).toEqual(['a', 'one', 'two', 'one again']);
+  });
+
+  it('lets the first of two first appends count, whenever the other handle comes', () => {
+    const others: Record<string, (two: SyncStore) => void> = {
+      append: (two) => two.append('s', 0, [text('two')]),
+      'append and delete': (two) => {
+        two.append('s', 0, [text('two')]);
+        two.delete('s');
+      },
+      post: (two) => two.post('s', { type: 'cancel' }),
+    };
+    for (const [what, other] of Object.entries(others))
+      for (const [when, before] of [
+        ['after the look', (meanwhile: () => void) => meanwhile()],
+        ['before the file is opened', (meanwhile: () => void) => interposed('openSync', meanwhile)],
+        ['before the write', (meanwhile: () => void) => interposed('writeSync', meanwhile)],
+      ] as const) {
+        const dir = newDir();
+        const [one, two] = [fileStore({ dir }), fileStore({ dir })];
+        expect(one.head('s')).toBe(0);
+        before(() => other(two));
+        const append = () => one.append('s', 0, [text('one')]);
+        if (what === 'append') expect(append, when).toThrow('Session "s" is at entry 1, not 0');
+        else expect(append(), `${what} ${when}`).toBe(1);
+        vi.restoreAllMocks();
+        const expected = what === 'append' ? ['two'] : ['one'];
+        for (const store of [one, two, fileStore({ dir })]) {
+          expect(ids(store), `${what} ${when}`).toEqual(expected);
+          expect(store.take('s', 0), `${what} ${when}`).toHaveLength(what === 'post' ? 1 : 0);
+        }
+        expect(one.append('s', 1, [text('next')])).toBe(2);
+        expect(ids(two)).toEqual([...expected, 'next']);
+      }
   });
 
   it('lets a post of another handle pass between two appends', async () => {

@@ -22,12 +22,13 @@ import {
   listPage,
   makeFolder,
   moment,
+  Newest,
   pathError,
   type SyncStore,
   takenBy,
 } from '../kit/index.js';
 import { fileName, isHashed, readable } from './file-name.js';
-import { appendLine, DELETED_LINE, infoOf, postLine, SNAPSHOT_BEGINS, takenLine } from './journal-file.js';
+import { appendLine, DELETED_LINE, infoOf, postLine, takenLine } from './journal-file.js';
 import { openPlain, SessionFile } from './session-file.js';
 
 export interface FileStoreOptions {
@@ -80,9 +81,11 @@ class FileStore implements SyncStore {
   readonly #dir: string;
   readonly #fsync: 'always' | 'run-end' | 'never';
   readonly #writer = randomBytes(4).readUInt32BE().toString(36);
-  readonly #files = new Map<string, SessionFile>();
-  readonly #open = new Set<SessionFile>();
+  readonly #files = new Newest<string, SessionFile>(MAX_KNOWN);
+  readonly #open = new Newest<SessionFile, SessionFile>(MAX_OPEN);
   #infos: ReadonlyMap<string, KnownInfo> = new Map();
+  /** The last session that was looked for and had no file, and the moment of that look. */
+  #missing = { sessionId: '', at: -1 };
 
   constructor(dir: string, fsync: 'always' | 'run-end' | 'never') {
     this.#dir = dir;
@@ -93,11 +96,16 @@ class FileStore implements SyncStore {
     let file = this.#files.get(sessionId);
     // What is known isn't looked up again: if it has become wrong, the write finds out.
     if (!file?.awake || file.state.head !== expectedSeq || entries.length === 0) {
-      file = this.#current(sessionId);
+      file = !file && this.#isMissing(sessionId) ? undefined : this.#current(sessionId);
       const head = file?.state.head ?? 0;
       if (head !== expectedSeq) throw sessionConflict(sessionId, expectedSeq, head);
       if (entries.length === 0) return expectedSeq;
-      file ??= this.#make(sessionId);
+      if (!file) {
+        file = this.#make(sessionId);
+        // Somebody was first, or even deleted it already.
+        if (file.state.head > 0 || file.state.deleted)
+          return this.append(sessionId, expectedSeq, entries, snapshot);
+      }
     }
     const line = appendLine(
       expectedSeq + 1,
@@ -108,14 +116,11 @@ class FileStore implements SyncStore {
     // Before the entries, in the same write: a reader who finds the snapshot finds them after it.
     const before =
       snapshot && snapshot.seq <= expectedSeq + entries.length ? file.snapshotLine(snapshot, line) : '';
-    const there = this.#write(
-      sessionId,
-      file,
-      expectedSeq,
-      entries.length,
-      before + line,
-      this.#syncs(entries),
-    );
+    // A snapshot is more than entries (see `JournalState`), so it is read back.
+    const there = this.#write(sessionId, file, expectedSeq, before + line, {
+      adds: before === '' ? entries.length : undefined,
+      sync: this.#syncs(entries),
+    });
     // A deleted session may have been made again: the current file decides.
     if (!there) return this.append(sessionId, expectedSeq, entries, snapshot);
     const taken = takenBy(entries);
@@ -170,7 +175,11 @@ class FileStore implements SyncStore {
     checkFork(sessionId, seq, copied.length, newId, target?.state.head ?? 0);
     const entries = copied.slice(0, seq).map(({ seq: _, ...entry }) => entry);
     const line = appendLine(1, entries, this.#writer, { id: newId, inbox: posted });
-    const there = this.#write(newId, target ?? this.#make(newId), 0, seq, line, this.#fsync !== 'never');
+    // So is a fork, because of its inbox.
+    const there = this.#write(newId, target ?? this.#make(newId), 0, line, {
+      adds: undefined,
+      sync: this.#fsync !== 'never',
+    });
     if (!there) this.fork(sessionId, seq, newId);
   }
 
@@ -193,10 +202,12 @@ class FileStore implements SyncStore {
     if (stat === undefined) return;
     try {
       fs.renameSync(file, gone);
-      const fd = stat.isFile() ? openPlain(gone, fs.constants.O_WRONLY | fs.constants.O_APPEND) : undefined;
-      if (fd !== undefined) {
-        fs.writeSync(fd, DELETED_LINE);
-        fs.closeSync(fd);
+      const opened = stat.isFile()
+        ? openPlain(gone, fs.constants.O_WRONLY | fs.constants.O_APPEND)
+        : undefined;
+      if (opened) {
+        fs.writeSync(opened.fd, DELETED_LINE);
+        fs.closeSync(opened.fd);
       }
     } catch (error) {
       // Somebody else deleted it at the same moment.
@@ -225,8 +236,9 @@ class FileStore implements SyncStore {
 
   take(sessionId: string, after: number): readonly { readonly n: number; readonly item: InboxItem }[] {
     const known = this.#files.get(sessionId);
-    // An append has just read everything, and there was nothing.
+    // An append has just read everything, and there was nothing; or there was not even a file.
     if (known?.readAt === moment() && known.state.places.size === 0) return NOTHING;
+    if (!known && this.#isMissing(sessionId)) return NOTHING;
     const file = this.#current(sessionId);
     if (file === undefined) return NOTHING;
     const oldest = file.state.items[0];
@@ -245,21 +257,22 @@ class FileStore implements SyncStore {
   }
 
   close(): void {
-    for (const sessionId of [...this.#files.keys()]) this.#forget(sessionId);
+    for (const sessionId of this.#files.keys()) this.#forget(sessionId);
   }
 
-  /** Writes an append line and finds out whether it counts. False if the session has been deleted meanwhile. */
+  /**
+   * Writes an append line and finds out whether it counts. False if the session has been deleted meanwhile. `adds`: how many
+   * entries, if there is nothing else in it.
+   */
   #write(
     sessionId: string,
     file: SessionFile,
     expectedSeq: number,
-    count: number,
     line: string,
-    sync: boolean,
+    { adds, sync }: { readonly adds: number | undefined; readonly sync: boolean },
   ): boolean {
-    // The first line of a session and a snapshot hold more than entries (see `JournalState`), so they are read back.
-    if (file.append(line, expectedSeq > 0 && !line.startsWith(SNAPSHOT_BEGINS, 1))) {
-      file.state.head += count;
+    if (file.append(line, adds !== undefined)) {
+      file.state.added(adds!);
     } else {
       const won = file.refresh(this.#writer, expectedSeq + 1);
       if (file.state.deleted) return false;
@@ -290,23 +303,30 @@ class FileStore implements SyncStore {
     }
     const file = this.#path(sessionId);
     // Checked first: a failed open costs ten times as much, and runners look for an inbox all the time.
-    if (!fs.existsSync(file)) return undefined;
+    if (!fs.existsSync(file)) {
+      this.#missing = { sessionId, at: moment() };
+      return undefined;
+    }
     const opened = new SessionFile(file, this.#limit);
     opened.refresh();
     if (opened.state.deleted) return undefined;
     return this.#keep(sessionId, opened);
   }
 
+  /** Was it found to have no file in this moment? */
+  #isMissing(sessionId: string): boolean {
+    return this.#missing.sessionId === sessionId && this.#missing.at === moment();
+  }
+
   #make(sessionId: string): SessionFile {
     const made = new SessionFile(this.#path(sessionId), this.#limit);
-    made.wake(true);
-    made.refresh();
+    if (made.wake(true) > 0) made.refresh();
     return this.#keep(sessionId, made);
   }
 
   #keep(sessionId: string, file: SessionFile): SessionFile {
-    this.#files.set(sessionId, file);
-    if (this.#files.size > MAX_KNOWN) this.#forget(this.#files.keys().next().value!);
+    const oldest = this.#files.set(sessionId, file);
+    if (oldest) this.#rest(oldest);
     return file;
   }
 
@@ -314,17 +334,17 @@ class FileStore implements SyncStore {
     const file = this.#files.get(sessionId);
     if (file === undefined) return;
     this.#files.delete(sessionId);
+    this.#rest(file);
+  }
+
+  #rest(file: SessionFile): void {
     this.#open.delete(file);
     file.rest();
   }
 
   /** Called by a file that is being opened: another one is closed for it. */
   readonly #limit = (file: SessionFile): void => {
-    this.#open.add(file);
-    if (this.#open.size <= MAX_OPEN) return;
-    const first = this.#open.values().next().value!;
-    this.#open.delete(first);
-    first.rest();
+    this.#open.set(file, file)?.rest();
   };
 
   #path(sessionId: string): string {
@@ -347,13 +367,13 @@ function namesIn(dir: string): string[] {
 
 function readInfo(file: string, changedAt: number): SessionInfo | undefined {
   if (fs.lstatSync(file, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
-  const fd = openPlain(file, fs.constants.O_RDONLY);
+  const opened = openPlain(file, fs.constants.O_RDONLY);
   // Deleted since the directory was read.
-  if (fd === undefined) return undefined;
+  if (!opened) return undefined;
   try {
-    return infoOf(fs.readFileSync(fd), file, Math.trunc(changedAt));
+    return infoOf(fs.readFileSync(opened.fd), file, Math.trunc(changedAt));
   } finally {
-    fs.closeSync(fd);
+    fs.closeSync(opened.fd);
   }
 }
 

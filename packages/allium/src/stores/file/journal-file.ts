@@ -11,14 +11,14 @@ import {
   type Snapshot,
 } from '../../index.js';
 import { deepFreeze, describeValue } from '../../kit/index.js';
-import { type AppendLine, countIn, entriesIn, entriesText } from './entry-text.js';
+import { countIn, entriesIn, entriesText, type WrittenEntries } from '../kit/index.js';
 import { idOfDamaged, isFileName } from './file-name.js';
 
 /**
  * The lines:
  *
  * - `{"seq":3,"n":2,"w":"x7k2p9","v":2,"at":…,"run":"…","s":[…]}`: an append of 2 entries, the first being number 3, by the
- *   handle `w`. How the entries are written is in entry-text.ts; earlier code wrote them as they are, as `e`. One append
+ *   handle `w`. How the entries are written is in ../kit/entry-text.ts; earlier code wrote them as they are, as `e`. One append
  *   is one line, so a write that was cut short leaves either all of its entries or none. The line with number 1 has the
  *   session's `id`; that of a fork also says after which number its `inbox` begins.
  * - `{"snap":3,"at":812,"head":2,"of":"1c291ca3","posted":1,"items":[[1,700,780]],"state":"…"}`: a snapshot of the session
@@ -116,6 +116,12 @@ function isWiped(bytes: Buffer, start: number, end: number): boolean {
   return bytes.toString('latin1', start, Math.min(end, start + WIPED.length)) === WIPED;
 }
 
+/** An append line as it was parsed. */
+interface AppendLine extends WrittenEntries {
+  /** Only in the line with number 1. */
+  readonly id: string;
+}
+
 /** An append line that counts, as a place in the bytes. */
 export interface AppendPlace {
   readonly seq: number;
@@ -187,6 +193,12 @@ export class JournalState {
       state.places.set(n, [start, stop]);
     }
     return state;
+  }
+
+  /** This handle has appended so many entries, and nobody else wrote before it. */
+  added(count: number): void {
+    this.head += count;
+    this.checked = true;
   }
 
   private verify(bytes: Buffer, start: number, end: number, file: string): void {

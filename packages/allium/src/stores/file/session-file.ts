@@ -168,12 +168,12 @@ export class SessionFile {
     const taken = [...state.places].filter(([n]) => isTaken(n) || !waiting.has(n));
     if (taken.length === 0) return;
     // A file that was opened for appending can't be written elsewhere.
-    const fd = openPlain(this.path, fs.constants.O_WRONLY);
-    if (fd === undefined) return;
+    const opened = openPlain(this.path, fs.constants.O_WRONLY);
+    if (!opened) return;
+    const { fd, stat } = opened;
     try {
-      const { ino, birthtimeMs } = fs.fstatSync(fd);
       // Deleted meanwhile, and made again.
-      if (this.#identity !== `${ino} ${birthtimeMs}`) return;
+      if (this.#identity !== identityOf(stat)) return;
       for (const [n, [start, end]] of taken) {
         fs.writeSync(fd, wipedLine(end - start), start);
         state.places.delete(n);
@@ -190,23 +190,23 @@ export class SessionFile {
     this.#fd = undefined;
   }
 
-  /** Opens the file. If it doesn't exist and shouldn't be made, the session counts as deleted. */
-  wake(make: boolean): void {
+  /** Opens the file and returns its size. If it doesn't exist and shouldn't be made, the session counts as deleted. */
+  wake(make: boolean): number {
     const { O_RDWR, O_APPEND, O_CREAT } = fs.constants;
-    const fd = openPlain(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0));
-    if (fd === undefined) {
+    const opened = openPlain(this.path, O_RDWR | O_APPEND | (make ? O_CREAT : 0));
+    if (!opened) {
       this.state.deleted = true;
-      return;
+      return 0;
     }
-    this.#fd = fd;
+    this.#fd = opened.fd;
     this.opened(this);
-    const { ino, birthtimeMs, size } = fs.fstatSync(fd);
-    // Another file of the same name: the session was deleted and made again meanwhile. File systems give a freed
-    // inode number to the next file, so the number alone says nothing.
-    const identity = `${ino} ${birthtimeMs}`;
-    if (this.#identity === identity && size >= this.#end) return;
-    this.#reset();
+    const { size } = opened.stat;
+    // Another file of the same name: the session was deleted and made again meanwhile.
+    const identity = identityOf(opened.stat);
+    if (this.#identity === identity && size >= this.#end) return size;
+    if (this.#identity !== '') this.#reset();
     this.#identity = identity;
+    return size;
   }
 
   #reset(): void {
@@ -226,6 +226,11 @@ export class SessionFile {
   }
 }
 
+/** File systems give a freed inode number to the next file, so the number alone says nothing. */
+function identityOf({ ino, birthtimeMs }: fs.Stats): string {
+  return `${ino} ${birthtimeMs}`;
+}
+
 const ONE = Buffer.alloc(1);
 
 /** Reading as many bytes as this is quick. */
@@ -235,7 +240,10 @@ const LONG = 65_536;
  * Opens a file of the store; undefined if it doesn't exist. A link in its place is not followed, because it may lead
  * to any file of the user. Nothing else but a plain file is opened either: a pipe would block forever.
  */
-export function openPlain(file: string, flags: number): number | undefined {
+export function openPlain(
+  file: string,
+  flags: number,
+): { readonly fd: number; readonly stat: fs.Stats } | undefined {
   // Windows has neither flag.
   const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
   let fd: number;
@@ -247,7 +255,8 @@ export function openPlain(file: string, flags: number): number | undefined {
     if (code === 'ELOOP' || code === 'ENXIO') throw notPlain(file);
     throw pathError('The file store', file, error);
   }
-  if (fs.fstatSync(fd).isFile()) return fd;
+  const stat = fs.fstatSync(fd);
+  if (stat.isFile()) return { fd, stat };
   fs.closeSync(fd);
   throw notPlain(file);
 }

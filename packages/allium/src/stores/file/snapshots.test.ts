@@ -4,7 +4,7 @@ import path from 'node:path';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { NewEntry } from '../../index.js';
-import { entriesIn, entriesText } from './entry-text.js';
+import { entriesIn, entriesText } from '../kit/index.js';
 import { fileStore } from './index.js';
 
 let dir: string;
@@ -137,17 +137,49 @@ describe('entries in the lines of a file', () => {
     fc.constant({ inputTokens: 1, outputTokens: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 3, more: 1 }),
     fc.constant({ inputTokens: 1 }),
   );
-  const message = fc.record(
-    {
-      id: text,
-      role: text,
-      content: fc.jsonValue(),
+  const part = fc.oneof(
+    fc.record(
+      { type: fc.constantFrom('text', 'tool-call', 'image'), text, id: text, name: text, arguments: text },
+      { requiredKeys: ['type'] },
+    ),
+    fc.record({ type: fc.constant('text'), text }),
+    fc.record({ type: fc.constant('tool-call'), id: text, name: text, arguments: text }),
+    fc.jsonValue(),
+  );
+  const content = fc.oneof(fc.array(part), fc.jsonValue());
+  const message = fc.oneof(
+    fc.record(
+      {
+        id: text,
+        role: text,
+        content,
+        usage,
+        isError: fc.boolean(),
+        toolCallId: text,
+        toolName: text,
+        stopReason: text,
+        model: text,
+        a: fc.jsonValue(),
+      },
+      { requiredKeys: ['id', 'role'] },
+    ),
+    // Like those of every turn.
+    fc.record({
+      id: fc.constant('r_1.5'),
+      role: fc.constant('assistant'),
+      content,
       usage,
-      isError: fc.boolean(),
+      stopReason: text,
+      model: text,
+    }),
+    fc.record({
+      id: fc.constant('r_1.6'),
+      role: fc.constant('tool'),
       toolCallId: text,
-      a: fc.jsonValue(),
-    },
-    { requiredKeys: ['id', 'role'] },
+      toolName: text,
+      content,
+      isError: fc.boolean(),
+    }),
   );
   const entry = fc.record(
     {

@@ -23,8 +23,10 @@ export {
   parentSession as parentOf,
   pathError,
 } from '../../kit/index.js';
+export { countIn, entriesIn, entriesText, type WrittenEntries } from './entry-text.js';
 export { type ListQuery, listCursor, listPage, listQuery } from './listing.js';
 export { endMoment, Looks, moment } from './moments.js';
+export { Newest } from './newest.js';
 export { type PruneOptions, prunable, pruneSession } from './prune.js';
 export {
   checkFork,

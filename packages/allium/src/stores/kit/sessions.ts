@@ -2,6 +2,7 @@
 
 import { AlliumError, type Entry, type NewEntry, sessionConflict } from '../../index.js';
 import { describeValue, invalidOption, parentSession } from '../../kit/index.js';
+import { countIn, entriesIn, type WrittenEntries } from './entry-text.js';
 
 /**
  * Throws for text that columns, file names and keys can't hold. They refuse NUL and replace lone surrogates, and if
@@ -27,11 +28,11 @@ export function idsBelow(sessionId: string): { readonly from: string; readonly t
   return { from: `${sessionId}/r_`, to: `${sessionId}/r\`` };
 }
 
-/** The stored entries of one append. The first has number `seq`. */
+/** The stored entries of one append: as a JSON list, or as `entriesText` writes them. The first has number `seq`. */
 export function parseEntries(json: string, seq: number, sessionId: string): Entry[] {
   let entries: unknown;
   try {
-    entries = JSON.parse(json);
+    entries = listed(JSON.parse(json));
   } catch (cause) {
     throw damaged(sessionId, seq, cause);
   }
@@ -41,6 +42,11 @@ export function parseEntries(json: string, seq: number, sessionId: string): Entr
     if (typeof entry === 'object' && entry !== null) entry.seq = seq + i;
     else entries[i] = { seq: seq + i };
   return entries as Entry[];
+}
+
+function listed(parsed: unknown): unknown {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return parsed;
+  return countIn(parsed as WrittenEntries) === undefined ? undefined : entriesIn(parsed as WrittenEntries);
 }
 
 function damaged(sessionId: string, seq: number, cause: unknown): AlliumError {

@@ -1,7 +1,7 @@
 /** The appends of sessions: writing them, and reading their entries. */
 
 import { type Entry, type NewEntry, type Snapshot, sessionConflict, type Tail } from '../../index.js';
-import { checkStorable, firstRun, moment, parseEntries, takenBy } from '../kit/index.js';
+import { checkStorable, entriesText, firstRun, moment, parseEntries, takenBy } from '../kit/index.js';
 import type { Connection } from './connection.js';
 import type { SqliteStatement } from './driver.js';
 import type { Known, Sessions } from './sessions.js';
@@ -110,7 +110,7 @@ export class Appends {
     { key, head, last, quiet }: Known,
     entries: readonly NewEntry[],
   ): { readonly changes: number | bigint } {
-    const [at, json] = [entries[entries.length - 1]!.at, JSON.stringify(entries)];
+    const [at, json] = [entries[entries.length - 1]!.at, `{${entriesText(entries)}}`];
     if (head === 0) return this.#insertFirst.run(key, 1, entries.length, at, json);
     const insert = quiet ? this.#insertIfEmpty : this.#insert;
     return insert.run(key, head + 1, entries.length, at, json, last);

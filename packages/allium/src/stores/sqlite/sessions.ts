@@ -1,7 +1,7 @@
 /** The sessions of a database: which there are, and what this handle knows about them. */
 
 import type { ListOptions, SessionInfo } from '../../index.js';
-import { idsBelow, isBelow, listCursor, listQuery, moment, type SyncStore } from '../kit/index.js';
+import { idsBelow, isBelow, listCursor, listQuery, moment, Newest, type SyncStore } from '../kit/index.js';
 import type { Connection } from './connection.js';
 import { LOWER } from './tables.js';
 
@@ -23,7 +23,7 @@ const MAX_KNOWN = 20_000;
 
 export class Sessions {
   readonly #connection: Connection;
-  readonly #known = new Map<string, Known>();
+  #known = new Newest<string, Known>(MAX_KNOWN);
   /** The last session that was looked for and wasn't there, and the moment of that look. */
   #missing = { sessionId: '', at: -1 };
 
@@ -37,7 +37,6 @@ export class Sessions {
 
   remember(sessionId: string, known: Known): void {
     this.#known.set(sessionId, known);
-    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!);
   }
 
   forget(sessionId: string): void {
@@ -45,7 +44,7 @@ export class Sessions {
   }
 
   forgetAll(): void {
-    this.#known.clear();
+    this.#known = new Newest(MAX_KNOWN);
   }
 
   /** Was it found not to exist in this moment? Then it has no inbox either. */
