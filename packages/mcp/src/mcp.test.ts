@@ -326,7 +326,7 @@ describe('options', () => {
       { name: 'x' },
       'mcp() needs `command`, for a program, or `url`, for a server on the network: neither was given for "x".',
     ],
-    [{ name: 'x', command: 'a', url: 'http://x' }, 'both was given'],
+    [{ name: 'x', command: 'a', url: 'http://x' }, 'both were given'],
     [{ name: 'x', url: 'ftp://x' }, 'Expected `url` to be an address that begins with http:// or https://'],
     [{ name: 'x', command: 'a', headers: {} }, '`headers` are for servers with a `url`'],
     [{ name: 'x', command: 'a', args: 'b' }, 'Expected `args` to be a list of texts'],

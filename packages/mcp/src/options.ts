@@ -106,7 +106,7 @@ export function checkMcpOptions(options: McpOptions): Settings {
   if ((command === undefined) === (url === undefined))
     throw new AlliumError(
       'INVALID_OPTION',
-      `mcp() needs \`command\`, for a program, or \`url\`, for a server on the network: ${command === undefined ? 'neither' : 'both'} was given for "${name}".`,
+      `mcp() needs \`command\`, for a program, or \`url\`, for a server on the network: ${command === undefined ? 'neither was' : 'both were'} given for "${name}".`,
     );
   if (headers !== undefined && url === undefined)
     throw new AlliumError(

@@ -20,12 +20,20 @@ function agentWith(middleware: Middleware[] = [], answers = [text('Hello.')]): A
   return new Agent({ model: scriptedModel(answers, { repeat: true }), tools: [pay], middleware });
 }
 
+/** `legacy` speaks the protocol of 2025, as this client does by default and older ones always do. */
+const MODES = ['auto', 'legacy'] as const;
+
 /** A client of the official library that talks to the server by HTTP requests, without a network. */
-async function clientOf(options: McpServerOptions, answer?: object, headers: Record<string, string> = {}) {
-  const server = mcpServer(options);
+async function clientOf(
+  options: McpServerOptions,
+  answer?: object,
+  headers: Record<string, string> = {},
+  mode: (typeof MODES)[number] = 'auto',
+  server = mcpServer(options),
+) {
   const client = new Client(
     { name: 'test', version: '1' },
-    { versionNegotiation: { mode: 'auto' }, ...(answer && { capabilities: { elicitation: { form: {} } } }) },
+    { versionNegotiation: { mode }, ...(answer && { capabilities: { elicitation: { form: {} } } }) },
   );
   const asked: string[] = [];
   if (answer)
@@ -38,10 +46,55 @@ async function clientOf(options: McpServerOptions, answer?: object, headers: Rec
     requestInit: { headers },
   });
   await client.connect(transport);
-  return { client, asked, server };
+  return { client, asked, server, transport };
 }
 
 const description = 'Helps.';
+
+/** A call as a client of 2025 sends it. */
+function callOf(sessionId: string, headers: Record<string, string> = {}): Request {
+  return new Request('http://127.0.0.1/mcp', {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-session-id': sessionId,
+      ...headers,
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 7,
+      method: 'tools/call',
+      params: { name: 'help', arguments: { message: 'Pay 5' } },
+    }),
+  });
+}
+
+/** An agent whose model answers when it is told to stop. */
+function waiting() {
+  let begun: () => void = () => {};
+  const started = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  let aborted: () => void = () => {};
+  const ended = new Promise<void>((resolve) => {
+    aborted = resolve;
+  });
+  const wait: Middleware = {
+    name: 'wait',
+    wrapModel(ctx) {
+      begun();
+      return new Promise((_, reject) =>
+        ctx.signal.addEventListener('abort', () => {
+          aborted();
+          reject(ctx.signal.reason);
+        }),
+      );
+    },
+  };
+  return { agent: agentWith([wait]), started, ended };
+}
+
 const asking = () =>
   agentWith([approval()], [toolCalls({ name: 'pay', args: { amount: '5' } }), text('Paid.')]);
 
@@ -81,31 +134,14 @@ describe('mcpServer()', () => {
     expect(seen).toContain('calls pay');
   });
 
-  it('aborts the run when the call is cancelled', async () => {
-    let aborted: () => void = () => {};
-    const ended = new Promise<void>((resolve) => {
-      aborted = resolve;
-    });
-    let begun: () => void = () => {};
-    const started = new Promise<void>((resolve) => {
-      begun = resolve;
-    });
-    const wait: Middleware = {
-      name: 'wait',
-      wrapModel(ctx) {
-        begun();
-        return new Promise((_, reject) =>
-          ctx.signal.addEventListener('abort', () => {
-            aborted();
-            reject(ctx.signal.reason);
-          }),
-        );
-      },
-    };
-    const { client } = await clientOf({
-      agents: { help: { agent: agentWith([wait]), description } },
-      authorize: 'none',
-    });
+  it.each(MODES)('aborts the run when the call is cancelled (%s)', async (mode) => {
+    const { agent, started, ended } = waiting();
+    const { client } = await clientOf(
+      { agents: { help: { agent, description } }, authorize: 'none' },
+      undefined,
+      {},
+      mode,
+    );
     const abort = new AbortController();
     const call = client.callTool({ name: 'help', arguments: { message: 'Hi' } }, { signal: abort.signal });
     call.catch(() => {});
@@ -115,15 +151,37 @@ describe('mcpServer()', () => {
     await ended;
   });
 
-  it.each([
-    [{ action: 'accept', content: { decision: 'approve' } }, 'Paid.', 1],
-    [{ action: 'accept', content: { decision: 'reject' } }, 'Paid.', 0],
-    [{ action: 'decline' }, 'Paid.', 0],
-  ])('puts questions to the user of the client: %j', async (answer, wanted, payments) => {
+  it.each(MODES)('aborts the run when the client leaves (%s)', async (mode) => {
+    const { agent, started, ended } = waiting();
+    const { client } = await clientOf(
+      { agents: { help: { agent, description } }, authorize: 'none' },
+      undefined,
+      {},
+      mode,
+    );
+    // Asking for progress makes the answer a stream, in both.
+    client.callTool({ name: 'help', arguments: { message: 'Hi' } }, { onprogress: () => {} }).catch(() => {});
+    await started;
+    await client.close();
+    await ended;
+  });
+
+  it.each(
+    MODES.flatMap(
+      (mode) =>
+        [
+          [{ action: 'accept', content: { decision: 'approve' } }, 'Paid.', 1, mode],
+          [{ action: 'accept', content: { decision: 'reject' } }, 'Paid.', 0, mode],
+          [{ action: 'decline' }, 'Paid.', 0, mode],
+        ] as const,
+    ),
+  )('puts questions to the user of the client: %j', async (answer, wanted, payments, mode) => {
     paid.length = 0;
     const { client, asked } = await clientOf(
       { agents: { help: { agent: asking(), description } }, authorize: 'none' },
       answer,
+      {},
+      mode,
     );
     const result = await client.callTool({ name: 'help', arguments: { message: 'Pay 5' } });
     expect(result).toMatchObject({ content: [{ text: wanted }] });
@@ -131,12 +189,31 @@ describe('mcpServer()', () => {
     expect(paid).toHaveLength(payments);
   });
 
-  it('says so if the client cannot ask', async () => {
+  it.each(MODES)('reports progress that only grows, also over a question (%s)', async (mode) => {
+    const { client } = await clientOf(
+      { agents: { help: { agent: asking(), description } }, authorize: 'none' },
+      { action: 'accept', content: { decision: 'approve' } },
+      {},
+      mode,
+    );
+    const seen: number[] = [];
+    await client.callTool(
+      { name: 'help', arguments: { message: 'Pay 5' } },
+      // The client adds a report of its own between its rounds.
+      { onprogress: ({ progress, message }) => void (/^(turn|calls)/.test(message!) && seen.push(progress)) },
+    );
+    expect(seen.length).toBeGreaterThan(2);
+    expect(seen).toEqual(seen.map((_, i) => i + 1));
+  });
+
+  it.each(MODES)('says so if the client cannot ask (%s)', async (mode) => {
     paid.length = 0;
-    const { client } = await clientOf({
-      agents: { help: { agent: asking(), description } },
-      authorize: 'none',
-    });
+    const { client } = await clientOf(
+      { agents: { help: { agent: asking(), description } }, authorize: 'none' },
+      undefined,
+      {},
+      mode,
+    );
     const result = await client.callTool({ name: 'help', arguments: { message: 'Pay 5' } });
     expect(result).toMatchObject({
       isError: true,
@@ -156,6 +233,38 @@ describe('mcpServer()', () => {
       isError: true,
       content: [{ text: 'The agent could not answer (INVALID_REQUEST).' }],
     });
+  });
+
+  it('does not let a tenant use the connection of another', async () => {
+    const options: McpServerOptions = {
+      agents: { help: { agent: asking(), description } },
+      authorize: (request) => ({ tenant: request.headers.get('x-tenant')! }),
+    };
+    const accept = { action: 'accept', content: { decision: 'approve' } };
+    const { asked, server, transport } = await clientOf(options, accept, { 'x-tenant': 'a' }, 'legacy');
+    const called = await server.fetch(callOf(transport.sessionId!, { 'x-tenant': 'b' }));
+    expect(await called.text()).toContain('cannot ask its user');
+    expect(asked).toEqual([]);
+  });
+
+  it('serves a client whose connection another process has, without questions', async () => {
+    const options: McpServerOptions = {
+      agents: { help: { agent: agentWith(), description } },
+      authorize: 'none',
+    };
+    const { transport } = await clientOf(options, undefined, {}, 'legacy');
+    expect(await (await mcpServer(options).fetch(callOf(transport.sessionId!))).text()).toContain('Hello.');
+  });
+
+  it('forgets the connection of a client that says goodbye', async () => {
+    const options: McpServerOptions = {
+      agents: { help: { agent: asking(), description } },
+      authorize: 'none',
+    };
+    const { server, transport } = await clientOf(options, { action: 'decline' }, {}, 'legacy');
+    const id = transport.sessionId!;
+    await transport.terminateSession();
+    expect(await (await server.fetch(callOf(id))).text()).toContain('cannot ask its user');
   });
 
   it('refuses requests that are not authorized', async () => {

@@ -10,12 +10,12 @@ import {
   inputRequired,
   inputResponse,
   McpServer,
-  type McpServerFactory,
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { type StdioServerHandle, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { Agent, type Decision, type PendingRequest, RunError, type RunResult, type RunStream } from 'allium';
 import { checkFunction, checkInteger, checkOptions, invalidOption, isRecord } from 'allium/kit';
+import { OldClients } from './old-clients.js';
 
 export interface McpServerOptions {
   /** The agents, by the names of the tools they become, each with what its tool is for. */
@@ -56,6 +56,8 @@ interface Waiting {
   readonly session: string;
   readonly tool: string;
   readonly requests: readonly string[];
+  /** Progress that was reported, which may only grow. */
+  readonly progress: number;
 }
 
 /**
@@ -75,7 +77,7 @@ export function mcpServer(options: McpServerOptions): AgentServer {
     bind: (ctx) => tenantOf(ctx) ?? '',
   });
 
-  const factory: McpServerFactory = () => {
+  const newServer = (): McpServer => {
     const server = new McpServer(
       { name, version },
       {
@@ -108,14 +110,15 @@ export function mcpServer(options: McpServerOptions): AgentServer {
         waiting && waiting.tool === tool
           ? session.resumeStream({ answers: answersIn(ctx, waiting), signal })
           : session.stream(args.message, { signal });
-      const result = await withProgress(stream, ctx);
+      const progress = { value: waiting?.progress ?? 0 };
+      const result = await withProgress(stream, ctx, progress);
       if (result.status !== 'suspended') return told(result);
       if (!canAsk(server))
         return failed(`${questionsOf(result)}\nThis client cannot ask its user, so the run waits.`);
       const requests = result.pending.map((pending) => pending.id);
       return inputRequired({
         inputRequests: Object.fromEntries(result.pending.map((pending) => [pending.id, questionOf(pending)])),
-        requestState: await codec.mint({ session: id, tool, requests }, ctx),
+        requestState: await codec.mint({ session: id, tool, requests, progress: progress.value }, ctx),
       });
     } catch (error) {
       // What went wrong inside stays inside, except for its code.
@@ -125,9 +128,10 @@ export function mcpServer(options: McpServerOptions): AgentServer {
     }
   }
 
-  const handler = createMcpHandler(factory);
+  const handler = createMcpHandler(newServer);
+  const oldClients = new OldClients(newServer, 1000);
   return {
-    stdio: () => serveStdio(factory),
+    stdio: () => serveStdio(newServer),
     async fetch(request) {
       if (authorize === undefined)
         throw invalidOption('authorize', "a function that says whose request it is, or 'none'", authorize);
@@ -135,9 +139,12 @@ export function mcpServer(options: McpServerOptions): AgentServer {
       if (who instanceof Response) return who;
       const { tenant } = who;
       const extra = tenant === undefined ? {} : { tenant };
-      return handler.fetch(request, { authInfo: { token: '', clientId: tenant ?? '', scopes: [], extra } });
+      const authInfo = { token: '', clientId: tenant ?? '', scopes: [], extra };
+      return (await oldClients.fetch(request, authInfo)) ?? handler.fetch(request, { authInfo });
     },
-    close: () => handler.close(),
+    async close() {
+      await Promise.all([oldClients.close(), handler.close()]);
+    },
   };
 }
 
@@ -191,18 +198,20 @@ function codeOf(error: unknown): string {
 }
 
 /** Reports which tools are working, then returns the result. */
-async function withProgress(stream: RunStream, ctx: ServerContext): Promise<RunResult> {
+async function withProgress(
+  stream: RunStream,
+  ctx: ServerContext,
+  progress: { value: number },
+): Promise<RunResult> {
   const progressToken = ctx.mcpReq._meta?.progressToken;
   if (progressToken === undefined) return stream.result;
-  let progress = 0;
   try {
     for await (const event of stream) {
       if (event.type !== 'tool_execution_start' && event.type !== 'turn_start') continue;
       const message = event.type === 'turn_start' ? `turn ${event.turn}` : `calls ${event.toolCall.name}`;
-      progress += 1;
       await ctx.mcpReq.notify({
         method: 'notifications/progress',
-        params: { progressToken, progress, message },
+        params: { progressToken, progress: ++progress.value, message },
       });
     }
   } catch {
