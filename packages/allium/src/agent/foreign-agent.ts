@@ -26,12 +26,14 @@ export const FOREIGN_AGENT = foreignTable(`${FOREIGN_SHARED.trim()}
   stateschema → state, or the state of a middleware
   contextschema requestcontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
   id agentid → name
+  sessionid session threadid thread conversationid resourceid → agent.session(id).run( … )
+  headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )
   initialstate → systemPrompt, model and tools as options of their own
   getsteeringmessages → session.steer( … )
   getfollowupmessages → session.followUp( … )
   conversationmanager contextmanager summarization → historyTruncator() or compaction() in middleware
   callbackhandler → observers
-  verbose → consoleLogger() in middleware
+  verbose debug → consoleLogger() in middleware
   topk → settings: { provider: { <name>: { topK: … } } }
   defaultoptions defaultgenerateoptions defaultstreamoptions → settings, limits and middleware, as options of their own
   workflows → subagents() in middleware, or tools: [other.asTool( … )]

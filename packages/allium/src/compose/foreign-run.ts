@@ -54,5 +54,6 @@ export const FOREIGN_RUN = foreignTable(`${FOREIGN_SHARED.trim()}
   responseformat output outputtype structuredoutput schema → structuredOutput({ schema }) in middleware
   memory checkpointer store → new Agent({ store })
   messages prompt input → the first argument: agent.run(input)
+  images files attachments experimentalattachments → parts of the input: agent.run([{ type: 'image', … }])
   resume command resumedata → agent.session(id).resume( … )
 `);

@@ -1,3 +1,4 @@
+import { approval } from 'allium/middleware/approval';
 import { budget } from 'allium/middleware/budget';
 import { cache } from 'allium/middleware/cache';
 import { callLimits } from 'allium/middleware/call-limits';
@@ -6,6 +7,7 @@ import { concurrency } from 'allium/middleware/concurrency';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { retry } from 'allium/middleware/retry';
 import { smoothStream } from 'allium/middleware/smooth-stream';
+import { structuredOutput } from 'allium/middleware/structured-output';
 import { timeout } from 'allium/middleware/timeout';
 import { toolSelector } from 'allium/middleware/tool-selector';
 import { scriptedModel } from 'allium/testing';
@@ -49,6 +51,10 @@ describe('options by the names of other libraries', () => {
     ['concurrency limit', () => concurrency({ limit: 5 } as never), '`max`'],
     ['toolSelector max', () => toolSelector({ model, max: 5 } as never), '`maxTools`'],
     ['smoothStream chunking', () => smoothStream({ chunking: 'word' } as never), '`by`'],
+    ['compaction keep', () => compaction({ summaryModel: model, keep: 5 } as never), '`keepTailTokens`'],
+    ['contextEditing edits', () => contextEditing({ edits: [] } as never), '`clearToolResultsAfterTokens`'],
+    ['approval interruptOn', () => approval({ interruptOn: {} } as never), '`policy`'],
+    ['structuredOutput strategy', () => structuredOutput({ strategy: 'tool' } as never), '`mode`'],
     ['smoothStream delayInMs', () => smoothStream({ delayInMs: 5 } as never), '`delayMs`'],
   ])('%s', (_, make, here) => {
     expect(make).toThrow(`Here that is ${here}.`);

@@ -28,8 +28,8 @@ const FOREIGN_OPTIONS = foreignTable(`
   exitbehavior onlimit onlimitexceeded → onExceed
   fallbacks fallbackmodels → models
   llm languagemodel model classifier judge → model summaryModel evaluator defaultModel
-  trigger triggertokens maxtokensbeforesummary tokenthreshold → maxTokens clearToolResultsAfterTokens
-  messagestokeep keeplast keeprecent keepmessages → keepTailTokens keep maxMessages
+  trigger triggertokens edits maxtokensbeforesummary tokenthreshold → maxTokens clearToolResultsAfterTokens
+  keep messagestokeep keeplast keeprecent keepmessages → keepTailTokens keep maxMessages
   trimtokenstosummarize → maxSummaryInputTokens
   cleartoolinputs → clearInputs
   excludetools protectedtools exclude → keepTools excludeTools ignore
@@ -40,8 +40,8 @@ const FOREIGN_OPTIONS = foreignTable(`
   allowlist whitelist allowed alloweddecisions → allow allowHosts decisions
   denylist blocklist blacklist blocked banned → deny keywords
   detectors entities piitypes piitype detect → types
-  mode strategy redaction → strategy action
-  interrupton toolnames tools require → tools
+  mode strategy redaction → strategy action mode
+  interrupton toolnames tools require → tools policy
   outputschema responseformat outputtype schema zodschema → schema
   namespace prefix → key
   storage backend keyv checkpointer → store

@@ -34,6 +34,9 @@ describe('the agent', () => {
     ['experimental_telemetry', 'observability() in middleware'],
     ['mcpServers', 'mcp( … ) of "@allium/mcp" in middleware'],
     ['abortSignal', 'agent.run( … , { signal })'],
+    ['sessionId', 'agent.session(id).run( … )'],
+    ['headers', 'options of fromAiSdk( … ) or resolveModel( … )'],
+    ['debug', 'consoleLogger() in middleware'],
   ])('says what `%s` is', (name, here) => {
     expect(message(() => new Agent({ model, [name]: 1 } as never))).toBe(
       `INVALID_OPTION: Unknown option \`${name}\` of Agent. Here that is \`${here}\`.`,
@@ -94,6 +97,7 @@ describe('a run', () => {
     ['toolChoice', 'new Agent({ settings })'],
     ['output', 'structuredOutput({ schema }) in middleware'],
     ['prompt', 'the first argument: agent.run(input)'],
+    ['images', "parts of the input: agent.run([{ type: 'image', … }])"],
   ])('says what `%s` is', async (name, here) => {
     const agent = new Agent({ model: scriptedModel(['ok', 'ok']) });
     const given = { [name]: 1 } as never;
