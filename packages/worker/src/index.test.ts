@@ -159,6 +159,17 @@ describe('a queue and a worker', () => {
     await expect(queue.enqueue('a', 'hi', { schedule: { id: 'x' } })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
     });
+    for (const [options, option] of [
+      [{ whenBusy: 'drop' }, 'whenBusy'],
+      [{ schedule: { id: 'x', cron: 'nonsense' } }, 'schedule.cron'],
+      [{ schedule: { id: 'x', cron: '0 61 * * *' } }, 'schedule.cron'],
+      [{ schedule: { id: 'x', cron: '0 9 * * *', timeZone: 'Mars/Base' } }, 'schedule.timeZone'],
+      [{ schedule: { id: 'x', everyMs: -5 } }, 'schedule.everyMs'],
+    ] as const)
+      await expect(queue.enqueue('a', 'hi', options as never), option).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining(`Expected \`${option}\``),
+      });
     const blind = another({ store: undefined as never });
     expect(() => blind.reader('s')).toThrow('`store`');
     await expect(queue.finished('nobody')).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
@@ -641,7 +652,7 @@ describe('speaking to a busy session', () => {
     const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
     await ending.promise;
     const said = await queue.enqueue('a', 'Wait!', { sessionId: 's', whenBusy: 'steer' });
-    expect(said.state).toBe('said');
+    expect(said).toMatchObject({ state: 'said', runId });
     goOn.resolve();
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.' });
     await expect.poll(async () => (await queue.metrics()).ended).toEqual({ done: 2 });
@@ -672,9 +683,9 @@ describe('speaking to a busy session', () => {
     const { runId } = await queue.enqueue('a', 'Wait.', { sessionId: 's' });
     await begun.promise;
     const said = await queue.enqueue('a', 'Hurry up.', { sessionId: 's', whenBusy: 'steer' });
-    expect(said.state).toBe('said');
+    expect(said).toMatchObject({ state: 'said', runId });
     goOn.resolve();
-    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'heard: Hurry up.' });
+    expect(await queue.finished(said.runId)).toMatchObject({ status: 'done', text: 'heard: Hurry up.' });
     await expect.poll(() => events.at(-1)?.type).toBe('ended');
     expect(model.requests.length).toBe(2);
     // Had it come too late, another run would have answered.

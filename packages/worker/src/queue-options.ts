@@ -56,7 +56,10 @@ export interface Schedule {
 }
 
 export interface Enqueued {
-  /** The id of the run: for `cancel`, `outcome` and `finished`. */
+  /**
+   * The id of the run: for `cancel`, `outcome` and `finished`. With `said`, that of the run under way; if it ends before it
+   * hears the message, another one answers. Empty for a schedule, whose runs come later.
+   */
   readonly runId: string;
   readonly sessionId: string;
   /** `known`: there was such a job already. `said`: the message went to the run under way. */

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
 import { type EventReader, eventHub, type FollowOptions, type SentEvent, type Show } from 'allium/http';
 import { checkInteger, checkOptions, checkText, invalidOption, toMessages } from 'allium/kit';
+import { getNextMillis } from 'bullmq';
 import { cancelRun } from './cancel-run.js';
 import { failedJobs, redriveJobs } from './dead-letters.js';
 import { whenFinished } from './finished.js';
@@ -49,6 +50,8 @@ const ENQUEUE = [
   'whenBusy',
   'metadata',
 ] as const satisfies readonly (keyof EnqueueOptions)[];
+
+const WHEN_BUSY: readonly EnqueueOptions['whenBusy'][] = ['queue', 'steer', 'follow-up'];
 
 class FleetQueue implements AgentQueue {
   readonly #backend: Backend;
@@ -99,6 +102,8 @@ class FleetQueue implements AgentQueue {
     checkText('sessionId', sessionId);
     checkInteger('priority', priority, 0, 1_000_000);
     checkInteger('delayMs', delayMs, 0);
+    if (!WHEN_BUSY.includes(whenBusy))
+      throw invalidOption('whenBusy', "'queue', 'steer' or 'follow-up'", whenBusy);
     const { turns, later, retry, clock } = this.#backend;
     const data: JobData = {
       kind,
@@ -112,8 +117,10 @@ class FleetQueue implements AgentQueue {
       enqueuedAt: clock.now(),
     };
     if (schedule) return this.#schedule(schedule, data, options.sessionId !== undefined);
-    if (whenBusy !== 'queue' && input !== undefined && (await this.#say(data, whenBusy)))
-      return { runId: '', sessionId, state: 'said' };
+    if (whenBusy !== 'queue' && input !== undefined) {
+      const hears = await this.#say(data, whenBusy);
+      if (hears !== undefined) return { runId: hears, sessionId, state: 'said' };
+    }
     const known = idempotencyKey === undefined ? undefined : await turns.known(runId);
     if (known) return { runId, sessionId: known.sessionId, state: 'known' };
     if (delayMs > 0) {
@@ -126,20 +133,21 @@ class FleetQueue implements AgentQueue {
     return { runId, sessionId: (await turns.known(runId))?.sessionId ?? sessionId, state: 'known' };
   }
 
-  /** Sends a message into the run under way. False if there is none. */
-  async #say(data: JobData, how: 'steer' | 'follow-up'): Promise<boolean> {
+  /** Sends a message into the run under way. Returns the id of the run that answers it, or undefined if there is none. */
+  async #say(data: JobData, how: 'steer' | 'follow-up'): Promise<string | undefined> {
     const { turns } = this.#backend;
     const { sessionId } = data;
     const session = this.#session(sessionId, data.tenant);
     // Checked before and after: a run that ends in between would leave the message unanswered.
-    if (!(await turns.speak(sessionId))) return false;
+    const runId = await turns.speak(sessionId);
+    if (runId === undefined) return undefined;
     for (const one of [data.input].flat() as MessageInput[])
       await (how === 'steer' ? session.steer(one) : session.followUp(one));
-    if (!(await turns.speak(sessionId))) {
-      const { input: _, ...rest } = data;
-      await turns.file(newId(), { ...rest, kind: 'continue' });
-    }
-    return true;
+    if ((await turns.speak(sessionId)) !== undefined) return runId;
+    const { input: _, ...rest } = data;
+    const next = newId();
+    await turns.file(next, { ...rest, kind: 'continue' });
+    return next;
   }
 
   async #schedule(schedule: Schedule, data: JobData, named: boolean): Promise<Enqueued> {
@@ -148,6 +156,8 @@ class FleetQueue implements AgentQueue {
     checkText('schedule.id', id);
     if ((cron === undefined) === (everyMs === undefined))
       throw invalidOption('schedule', 'one of `cron` and `everyMs`', schedule);
+    if (everyMs !== undefined) checkInteger('schedule.everyMs', everyMs, 1);
+    if (cron !== undefined) await checkCron(cron, timeZone);
     const { sessionId, ...rest } = data;
     await this.#backend.later.upsertJobScheduler(
       id,
@@ -308,6 +318,25 @@ class FleetQueue implements AgentQueue {
       'INVALID_OPTION',
       `createQueue() has no \`store\`, but ${what} need one. Pass the store of the workers.`,
     );
+  }
+}
+
+/** BullMQ would say so with an error of its parser, which names neither the option nor the value. */
+async function checkCron(cron: string, timeZone: string | undefined): Promise<void> {
+  checkText('schedule.cron', cron);
+  const next = (tz?: string) => getNextMillis(Date.now(), { pattern: cron, ...(tz !== undefined && { tz }) });
+  try {
+    await next();
+  } catch (error) {
+    const why = (error as Error).message;
+    throw invalidOption('schedule.cron', `a cron pattern such as '0 9 * * 1-5' (${why})`, cron);
+  }
+  if (timeZone === undefined) return;
+  checkText('schedule.timeZone', timeZone);
+  try {
+    await next(timeZone);
+  } catch {
+    throw invalidOption('schedule.timeZone', "an IANA name such as 'Europe/Oslo'", timeZone);
   }
 }
 

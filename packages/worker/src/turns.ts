@@ -125,8 +125,8 @@ export class Turns {
   }
 
   /** Is a job working on the session? At its end it looks for messages. */
-  async speak(sessionId: string): Promise<boolean> {
-    return (await this.run<string>(SPEAK, sessionId)) !== '';
+  async speak(sessionId: string): Promise<string | undefined> {
+    return (await this.run<string>(SPEAK, sessionId)) || undefined;
   }
 
   async beat(worker: string, capacity: number, deadAfterMs: number): Promise<void> {
