@@ -57,7 +57,12 @@ function optionsTable(
   /** @type {readonly string[]} */ wanted,
 ) {
   const { members } = interfaceOf(file, name);
-  const defaults = new Map(wanted.map((one) => /** @type {[string, string?]} */ (one.split('='))));
+  /** @type {Map<string, string | undefined>} */
+  const defaults = new Map();
+  for (const one of wanted) {
+    const [member = '', said] = one.split('=');
+    defaults.set(member, said);
+  }
   for (const one of defaults.keys())
     if (!members.some((member) => member.name === one)) throw new Error(`${name} has no member ${one}.`);
   const rows = members
