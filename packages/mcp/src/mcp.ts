@@ -18,7 +18,7 @@ import { checkUnchanged } from './fingerprint.js';
 import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
 import { type McpTool, type Offer, type OfferedTool, offerOf } from './tools.js';
 
-/** The state of a server, for people. */
+/** The state of a server, to be shown. */
 export interface McpState {
   readonly server: string;
   readonly connected: boolean;

@@ -31,7 +31,7 @@ export class Connections {
   private readonly reconnected = new Set<() => void>();
   private closed = false;
 
-  /** `host:port`, for people. */
+  /** `host:port`, for messages. */
   readonly address: string;
   private readonly hooks: ConnectionHooks;
   private lost = false;

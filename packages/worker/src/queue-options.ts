@@ -88,7 +88,7 @@ export interface AgentQueue {
   ): Promise<Enqueued>;
   /** Lets the agent continue without a new message, like `session.continue()`. */
   continue(agent: string, options: EnqueueOptions & { readonly sessionId: string }): Promise<Enqueued>;
-  /** Lets the agent continue a run that waits for answers or broke off, whoever began it. */
+  /** Lets the agent continue a run that waits for answers or broke off, no matter which process began it. */
   resume(agent: string, options: ResumeOptions): Promise<Enqueued>;
   /**
    * The events of a session, each once, wherever its run is: past ones, then new ones. Ends when its run has ended or

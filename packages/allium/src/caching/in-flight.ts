@@ -1,4 +1,4 @@
-/** Calls under way, by key: whoever asks the same question meanwhile waits for the first answer. */
+/** Calls under way, by key: a call with the same key waits for the first answer. */
 
 import type { Clock, Context } from '../index.js';
 

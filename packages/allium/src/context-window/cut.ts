@@ -15,7 +15,7 @@ export function cutBackward(messages: readonly Message[], from: number, cut: num
   }
 }
 
-/** The first place at or after `cut` after which no result lacks its call; the end of the list if there is none. */
+/** The first place from `cut` on that separates no result from its call; the end of the list if there is none. */
 export function cutForward(messages: readonly Message[], cut: number): number {
   let at = cut;
   for (;;) {

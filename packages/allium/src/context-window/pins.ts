@@ -11,7 +11,7 @@ export function isPassing(message: Message): boolean {
   return message.id === '';
 }
 
-/** Index of the last message that is not a passing one; of the last of all if there is none. */
+/** Index of the last message that isn't passing; of the last message if all are. */
 export function lastLasting(messages: readonly Message[]): number {
   const last = messages.findLastIndex((message) => !isPassing(message));
   return last < 0 ? messages.length - 1 : last;

@@ -1,4 +1,4 @@
-/** Answers to questions: one run goes on with them, whoever gives them and however often. */
+/** Passes answers to the run that asked. However often an answer is sent, one run continues with it. */
 import type { Decision } from '../index.js';
 import { type FollowedRun, readerOf, startRun } from './answer-run.js';
 import { afterEntry } from './cursor.js';

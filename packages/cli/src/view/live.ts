@@ -1,5 +1,5 @@
 /**
- * A run for people. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because
+ * Shows a run to a person. On a terminal the answer is streamed; in a pipe it is written once, when it is final, because
  * text in a pipe can't be taken back. Status lines go to stderr.
  */
 import type { AgentEvent, Decision, RunResult } from 'allium';

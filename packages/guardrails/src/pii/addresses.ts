@@ -157,7 +157,7 @@ function addressEnd(text: string, start: number): number {
   return start + length;
 }
 
-/** `$DB_PASSWORD`, `<password>` and `****` stand for a password and are none. */
+/** `$DB_PASSWORD`, `<password>` and `****` aren't passwords; they stand for one. */
 export function isPlaceholder(value: string): boolean {
   return (
     /^(?:\$[A-Z][A-Z0-9_]{2,}|\$[{(].*[)}]|%[A-Z0-9_]+%)$/.test(value) ||

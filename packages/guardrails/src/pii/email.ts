@@ -44,7 +44,7 @@ function localStart(text: string, at: number): number {
 /** `a=1&to=` in a query or a form before `ann@x.org`. */
 const QUERY = /^(?:[\w.-]{1,40}=[^&]{0,40}&)*[\w.-]{1,24}=(?!.*=)/;
 
-/** Where the domain ends; -1 if it is none. */
+/** Where the domain ends; -1 if it isn't a domain. */
 function domainEnd(text: string, start: number): number {
   const highest = Math.min(text.length, start + LONGEST_DOMAIN);
   let end = start;

@@ -26,7 +26,7 @@ const NEW_LINE = 10;
 const EXCLAMATION = 33;
 const AT = 64;
 
-/** A digit or sign between letters, or before them; an `@` that is none of an address. */
+/** A digit or sign between letters, or before them; an `@` that isn't part of an address. */
 const MAY_BE_LEET = /[a-z][0134579$!|]+[a-z]|(?<![\w.])[0134579$!|][a-z]{2}|[a-z]@[a-z]+(?![\w.-])/i;
 /** Four single letters in a row, with one sign between them. */
 const MAY_BE_SPELLED = /(?<![a-z])[a-z]([ \-._*~|/])[a-z]\1[a-z]\1[a-z](?![a-z])/i;

@@ -31,7 +31,7 @@ const { tag, role, border, unseen, url, called, ai, agent, said } = conceptIndex
 
 /** Longer sentences are cut: what belongs together stands closer. */
 const LONGEST = 60;
-/** A quotation that does not end within so many characters is none. */
+/** A quotation mark without a closing one within this many characters doesn't begin a quotation. */
 const QUOTATION = 600;
 
 /** A field begins at most this far into its line. */
@@ -132,7 +132,7 @@ class Reading {
     return place - this.lineStart <= INDENT && !/[^\s>*-]/.test(this.text.slice(this.lineStart, place));
   }
 
-  /** `Assistant, …` and `Note to AI agents: …` speak to whoever they name. */
+  /** `Assistant, …` and `Note to AI agents: …` speak to those they name. */
   private addressed(end: number): void {
     const last = this.tokens.at(-1)!;
     if (last.concept !== ai && last.concept !== agent) return;
@@ -259,7 +259,7 @@ class Reading {
   private stop(place: number, code: number): number {
     const { text } = this;
     const next = text.charCodeAt(place + 1);
-    // Points in numbers, names and versions are none.
+    // Points in numbers, names and versions don't end a sentence.
     if (code === 46 && (isLetterCode(next) || (next >= 48 && next <= 57))) return place + 1;
     if (code === 59) {
       this.opens = true;
@@ -290,7 +290,7 @@ class Reading {
     this.close(place, false);
     const end = MARKUP.lastIndex;
     const inside = text.slice(place, end);
-    // Several words in an attribute are said to whoever reads the page's source.
+    // Several words in an attribute speak to those who read the page's source.
     for (const { index, 0: all, 1: said } of inside.matchAll(ATTRIBUTE))
       this.aside(place + index + all.length - said!.length, said!);
     if (UNSEEN.test(inside)) this.push(unseen, false);

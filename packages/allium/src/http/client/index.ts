@@ -132,7 +132,7 @@ export interface AlliumClient {
   questions(sessionId: string): Promise<readonly Question[]>;
   /** What was approved with `remember` and is not asked again. */
   allowances(sessionId: string): Promise<readonly ClientAllowance[]>;
-  /** Revokes an allowance by its id. Fails with `ALLOWANCE_UNKNOWN` if there is none, or none any more. */
+  /** Revokes an allowance by its id. Fails with `ALLOWANCE_UNKNOWN` if there is no such allowance any more. */
   revoke(sessionId: string, allowanceId: string): Promise<void>;
   sessions(page?: { readonly limit?: number; readonly cursor?: string }): Promise<{
     readonly sessions: readonly {

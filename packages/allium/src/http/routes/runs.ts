@@ -188,7 +188,7 @@ export const runRoutes: readonly Route[] = [
   },
 ];
 
-/** Sees to it that a run that is under way goes on with its answers. */
+/** Makes sure that a run that is under way continues with its answers. */
 function keepsGoing({ context, handling, request }: Call, reader: EventReader): void {
   const read = async (): Promise<void> => {
     while (await reader.next());

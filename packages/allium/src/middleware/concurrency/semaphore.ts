@@ -43,7 +43,7 @@ export class Semaphore {
     });
   }
 
-  /** Gives a place back, to whoever has waited longest. */
+  /** Gives a place back, to the call that has waited longest. */
   leave(): void {
     const [next] = this.waiting;
     if (next) next();

@@ -1,4 +1,4 @@
-/** How a question differs from what was recorded, for people. */
+/** Says in words how a question differs from what was recorded. */
 
 export interface Difference {
   /** Where, like `messages[1].content[0].text`. */

@@ -109,7 +109,7 @@ class Filler {
       const before = this.#taken.length;
       const found = this.attempt(() => {
         const made = this.byType(choice, key, path, required);
-        // If null will do, an empty object or list is none: one that contains itself would never end.
+        // If null will do, prefer it to an empty object or list: a schema that contains itself would never end.
         const hollow = nullable && typeof made === 'object' && this.#taken.length === before;
         return hollow ? undefined : made;
       });
