@@ -5,7 +5,7 @@ import { foreignTable } from '../kernel/lib/foreign-names.js';
 
 export const FOREIGN_AGENT = foreignTable(`${FOREIGN_SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
-  llm languagemodel modelprovider streamfn getapikey → model
+  llm languagemodel modelprovider provider streamfn getapikey → model
   temperature → settings: { temperature: … }
   thinkinglevel reasoningeffort provideroptions thinkingbudgets reasoning → settings: { provider: … }
   topp → settings: { topP: … }

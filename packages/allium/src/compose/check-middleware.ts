@@ -105,9 +105,9 @@ export function checkMembers(middleware: Middleware, place: string): void {
 function meantBy(key: string, value: unknown): string | undefined {
   const flat = (name: string) => name.replace(/[-_]/g, '').toLowerCase();
   const here = foreignName(FOREIGN_HOOKS, key);
-  if (typeof value === 'function') return here ?? closestName(key, HOOKS);
-  if (here !== undefined && isDeclared(here)) return here;
   const declared = Object.keys(DECLARATIONS).find((name) => flat(name) === flat(key));
+  if (typeof value === 'function') return here ?? declared ?? closestName(key, HOOKS);
+  if (here !== undefined && isDeclared(here)) return here;
   if (declared) return declared;
   const guards =
     typeof value === 'object' && value !== null && 'on' in value && ('find' in value || 'judge' in value);

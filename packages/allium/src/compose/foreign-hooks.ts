@@ -18,5 +18,6 @@ export const FOREIGN_HOOKS = foreignTable(`
   ontoolend aftertoolinvocation → afterTool
   ontoolstart beforetoolinvocation → beforeTool
   callnext → process
+  hitl humanintheloop → suspends
   overrideprovider overridemodelid → beforeModel, which sets ctx.model
 `);

@@ -28,11 +28,15 @@ const FOREIGN_OPTIONS = foreignTable(`
   exitbehavior onlimit onlimitexceeded → onExceed
   fallbacks fallbackmodels → models
   llm languagemodel model classifier judge → model summaryModel evaluator defaultModel
-  trigger triggertokens edits maxtokensbeforesummary tokenthreshold → maxTokens clearToolResultsAfterTokens
+  trigger triggertokens edits maxtokensbeforesummary maxtokensbeforecompact tokenthreshold → maxTokens clearToolResultsAfterTokens
   keep messagestokeep keeplast keeprecent keepmessages → keepTailTokens keep maxMessages
+  mincompactmessages → minMessages
+  eventmapper → mapEvent
+  eventhandler → onEvent
+  inheritedmiddleware → inheritMiddleware
   trimtokenstosummarize → maxSummaryInputTokens
   cleartoolinputs → clearInputs
-  excludetools protectedtools exclude → keepTools excludeTools ignore
+  excludetools excludedtoolnames excludedtools protectedtools exclude → keepTools excludeTools ignore
   prompt systemprompt instructions summaryprompt → prompt summaryPrompt policy
   chunking chunk splitby → by
   delayinms → delayMs

@@ -17,6 +17,7 @@ import { type ControlSignal, controlKind, isControl, StopRun } from '../protocol
 import type { StateAccess } from '../protocol/state.js';
 import type { StoppingReason } from '../protocol/stop.js';
 import type { Overlay } from './cells.js';
+import { refuseForeignFields } from './foreign-fields.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
 
@@ -261,6 +262,7 @@ export abstract class Context implements PublicContext {
       adoptMetadata(this._extras(), metadata ?? {});
   }
 }
+refuseForeignFields(Context.prototype);
 
 function inheritWrites({ state, metadata, brought }: Extras, fork: Context): void {
   if (state !== undefined) fork._extras().state = state.fork();

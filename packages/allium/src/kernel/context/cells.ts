@@ -12,6 +12,7 @@ import {
   type StateScope,
   storedIn,
 } from '../protocol/state.js';
+import { refuseForeignState } from './foreign-fields.js';
 
 /** Live cells belong to the run and aren't journaled. Writes take effect at once and skip overlays. */
 function isLive({ durable, scope }: StateCell<any>): boolean {
@@ -154,6 +155,7 @@ export class Overlay implements StateAccess {
     return value;
   }
 }
+refuseForeignState(Overlay.prototype);
 
 /** The writes of a call made in the middle of another. Its `call` cells end with it. */
 class Inner extends Overlay {

@@ -88,6 +88,46 @@ describe('the agent', () => {
   });
 });
 
+describe('the designs that this one unites', () => {
+  it.each<[string, () => unknown, string]>([
+    ['a provider', () => new Agent({ provider: model } as never), 'Here that is `model`.'],
+    [
+      'hitl',
+      () => new Agent({ model, middleware: [{ name: 'x', hitl: true } as never] }),
+      'Did you mean `suspends`?',
+    ],
+    [
+      'extra_llm_calls',
+      () => new Agent({ model, middleware: [{ name: 'x', extra_llm_calls: () => [] } as never] }),
+      'Did you mean `extraLlmCalls`?',
+    ],
+    [
+      'max_tokens_before_compact',
+      () => compaction({ summaryModel: model, max_tokens_before_compact: 9000 } as never),
+      'Here that is `maxTokens`.',
+    ],
+    [
+      'min_compact_messages',
+      () => compaction({ summaryModel: model, maxTokens: 9000, min_compact_messages: 4 } as never),
+      'Here that is `minMessages`.',
+    ],
+    ['event_mapper', () => subagents({ event_mapper: () => {} } as never), 'Here that is `mapEvent`.'],
+    ['event_handler', () => subagents({ event_handler: () => {} } as never), 'Here that is `onEvent`.'],
+    [
+      'inherited_middleware',
+      () => subagents({ inherited_middleware: [] } as never),
+      'Here that is `inheritMiddleware`.',
+    ],
+    [
+      'excluded_tool_names',
+      () => subagents({ excluded_tool_names: [] } as never),
+      'Here that is `excludeTools`.',
+    ],
+  ])('%s is told what it is here', (_, make, here) => {
+    expect(message(make)).toContain(here);
+  });
+});
+
 describe('a run', () => {
   it.each([
     ['abortSignal', 'signal'],
