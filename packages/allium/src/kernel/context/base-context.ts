@@ -20,6 +20,7 @@ import type { Overlay } from './cells.js';
 import { refuseForeignFields } from './foreign-fields.js';
 import type { RunPort } from './run-port.js';
 import type { SeamCall } from './seam-call.js';
+import { showFields } from './shown-context.js';
 
 /** The rarely used fields of a context. Made when the first of them is needed. */
 export class Extras {
@@ -263,6 +264,7 @@ export abstract class Context implements PublicContext {
   }
 }
 refuseForeignFields(Context.prototype);
+showFields(Context.prototype);
 
 function inheritWrites({ state, metadata, brought }: Extras, fork: Context): void {
   if (state !== undefined) fork._extras().state = state.fork();
