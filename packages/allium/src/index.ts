@@ -4,13 +4,13 @@ export type { AgentOptions, SessionOptions } from './agent/agent-options.js';
 export type { AsToolOptions } from './agent/agent-tool.js';
 export type { RunStream } from './agent/event-stream.js';
 export type { Explanation } from './agent/explain.js';
+export type { ObserverProblem } from './agent/observer-feed.js';
 export type { ForkOptions, HistoryPoint } from './agent/rewind.js';
 export type { Session } from './agent/session.js';
+export type { Allowance } from './agent/session-allowances.js';
 export { TRAITS } from './agent/traits.js';
 export { type ComposeOptions, compose, type ExplicitHooks } from './compose/compose.js';
-export type { ObserverProblem } from './kernel/events/observer-feed.js';
 export type { QueuedMessage } from './kernel/inbox/inbox.js';
-export type { Allowance } from './kernel/journal/allowances.js';
 export { type StoreTimeoutOptions, withStoreTimeout } from './kernel/journal/bounded-store.js';
 export { type Clock, monotonic, systemClock } from './kernel/lib/clock.js';
 export { AlliumError, type Attribution, attribution, sessionConflict } from './kernel/lib/errors.js';
@@ -66,36 +66,35 @@ export type {
   TurnContext,
 } from './kernel/protocol/contexts.js';
 export type { AgentEvent, MessageDelta, Observer } from './kernel/protocol/events.js';
-export {
-  type Finding,
-  type GuardAction,
-  type GuardPoint,
-  type GuardSubject,
-  type GuardVerdict,
-  type Severity,
-  type Span,
-  type Verdict,
-  type Window,
-  window,
+export type {
+  Finding,
+  GuardAction,
+  GuardPoint,
+  GuardSubject,
+  GuardVerdict,
+  Severity,
+  Span,
+  Verdict,
+  Window,
 } from './kernel/protocol/guard.js';
 export type { Limits, SessionLimits } from './kernel/protocol/limits.js';
-export type { Hazard, HistoryContext, Plan } from './kernel/protocol/middleware.js';
-export {
-  type AcceptVerdict,
-  BaseMiddleware,
-  defineMiddleware,
-  type ErrorAction,
-  type Guard,
-  type GuardContext,
-  type Middleware,
-  type MiddlewareList,
-  type ModelOverride,
-  type Next,
-  type Restore,
-  type RestoreContext,
-  type ToolOverride,
-  type ToolVerdict,
-  type TurnAction,
+export type {
+  AcceptVerdict,
+  ErrorAction,
+  Guard,
+  GuardContext,
+  Hazard,
+  HistoryContext,
+  Middleware,
+  MiddlewareList,
+  ModelOverride,
+  Next,
+  Plan,
+  Restore,
+  RestoreContext,
+  ToolOverride,
+  ToolVerdict,
+  TurnAction,
 } from './kernel/protocol/middleware.js';
 export { RULES, type RuleHook, type Seam } from './kernel/protocol/plan.js';
 export type { Change, RunResult, StateReader } from './kernel/protocol/result.js';
@@ -129,6 +128,7 @@ export {
 export { type Tool, type ToolOptions, toolSpec } from './kernel/protocol/tool.js';
 export type { HookTotal, RunTrace, TraceAct, TraceMode, TraceRecord } from './kernel/protocol/trace.js';
 export { runResult } from './kernel/run/run-result.js';
+export { BaseMiddleware, defineMiddleware } from './kit/define-middleware.js';
 export { defineState, type JsonOnly } from './kit/define-state.js';
 export { tool } from './kit/define-tool.js';
 export { ERROR_CODES, type ErrorCode } from './kit/error-codes.js';
@@ -139,6 +139,7 @@ export type { SystemBlock } from './kit/system-blocks.js';
 export { terminalJson, terminalText } from './kit/terminal-text.js';
 export { toolOutput } from './kit/tool-output.js';
 export { isTransient } from './kit/transient.js';
+export { window } from './kit/window.js';
 export { memoryStore } from './stores/memory/index.js';
 export { readTrace } from './trace/index.js';
 export {

@@ -2,7 +2,6 @@
 
 import type { ExplicitHooks } from '../compose/compose.js';
 import { LIMITS, OBSERVER, QUEUE_MODES, SESSION_LIMITS, TRACE } from '../compose/run-options.js';
-import type { ObserverProblem } from '../kernel/events/observer-feed.js';
 import type { Clock } from '../kernel/lib/clock.js';
 import type { Fields, Kind } from '../kernel/lib/shapes.js';
 import type { Model, ModelSettings, PriceOf } from '../kernel/messages/model.js';
@@ -18,6 +17,7 @@ import type { Tool } from '../kernel/protocol/tool.js';
 import type { TraceMode } from '../kernel/protocol/trace.js';
 import * as kinds from '../kit/kinds.js';
 import { SYSTEM_PROMPT, type SystemBlock } from '../kit/system-blocks.js';
+import type { ObserverProblem } from './observer-feed.js';
 
 export interface AgentOptions extends ExplicitHooks {
   /** The model that every turn calls, unless a layer sets another one. */

@@ -2,7 +2,7 @@
 
 import { endRun } from '../kernel/calls/end-children.js';
 import { post } from '../kernel/inbox/posting.js';
-import { type Allowed, listed } from '../kernel/journal/allowances.js';
+import type { Allowed } from '../kernel/journal/allowances.js';
 import { upgradeEntries } from '../kernel/journal/entry-upgrade.js';
 import { applyEntry } from '../kernel/journal/read-session.js';
 import { SessionState } from '../kernel/journal/session-state.js';
@@ -14,7 +14,7 @@ import type { StoredCell } from '../kernel/protocol/state.js';
 import type { Stop } from '../kernel/protocol/stop.js';
 import { ENTRY_VERSION, type Entry, type NewEntry, type Store } from '../kernel/protocol/store.js';
 import type { RunAgent } from '../kernel/run/start.js';
-import { allowedIn } from './session-allowances.js';
+import { allowedIn, listed } from './session-allowances.js';
 
 /** A message id: the history ends with that message, or `before` it. */
 export type HistoryPoint = string | { readonly before: string };

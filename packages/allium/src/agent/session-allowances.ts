@@ -7,6 +7,23 @@ import { type Allowed, revoking } from '../kernel/journal/allowances.js';
 import type { SessionState } from '../kernel/journal/session-state.js';
 import type { Store } from '../kernel/protocol/store.js';
 
+/** Something that isn't asked again in a session. */
+export interface Allowance {
+  /** For `session.revoke(id)`. */
+  readonly id: string;
+  readonly toolName: string;
+  /** `tool`: any call of the tool. `arguments`: only calls with the same arguments. */
+  readonly scope: 'tool' | 'arguments';
+  /** For scope `arguments`: the arguments as the model wrote them, as JSON text. */
+  readonly arguments?: string;
+  /** The middleware that asked. The allowance only counts for this one. */
+  readonly by?: string;
+  /** The name of the sub-agent that asked, if one did. */
+  readonly agent?: string;
+  /** When the run took the answer, in milliseconds since the epoch. */
+  readonly at: number;
+}
+
 /** What is allowed now. Revocations that no run has taken in yet count too. */
 export async function allowedIn(store: Store, state: SessionState): Promise<Allowed | undefined> {
   return revoking(state.allowed, revokedIn(await posted(store, state)));
@@ -25,4 +42,17 @@ export async function revoke(store: Store, state: SessionState, id: string): Pro
     await post(store, at, { type: 'revoke', id: requestId });
   await post(store, state.sessionId, { type: 'revoke', id });
   return true;
+}
+
+/** The allowances as users see them, oldest first. */
+export function listed(allowed: Allowed | undefined): readonly Allowance[] {
+  return [...(allowed?.values() ?? [])].map(({ request, scope, at }) => ({
+    id: request.id,
+    toolName: request.toolName,
+    scope,
+    ...(scope === 'arguments' && { arguments: request.arguments }),
+    ...(request.by !== undefined && { by: request.by }),
+    ...(request.from && { agent: request.from.agent }),
+    at,
+  }));
 }

@@ -6,7 +6,6 @@ import { EventQueue } from '../kernel/events/event-queue.js';
 import { ownDecision, ownDecisions } from '../kernel/inbox/answers.js';
 import { type QueuedMessage, queued } from '../kernel/inbox/inbox.js';
 import { post, reached } from '../kernel/inbox/posting.js';
-import { type Allowance, listed } from '../kernel/journal/allowances.js';
 import { BoundedStore } from '../kernel/journal/bounded-store.js';
 import { allMessages, catchUp } from '../kernel/journal/read-session.js';
 import { SessionState } from '../kernel/journal/session-state.js';
@@ -30,7 +29,7 @@ import { EventStream, type RunStream } from './event-stream.js';
 import { ownMessages } from './own-messages.js';
 import { giveAnswer } from './post-answer.js';
 import { checkSessionId, type ForkOptions, fork, type HistoryPoint, type Place, rewind } from './rewind.js';
-import { allowedIn, revoke } from './session-allowances.js';
+import { type Allowance, allowedIn, listed, revoke } from './session-allowances.js';
 
 export class Session {
   private known: SessionState;

@@ -5,14 +5,21 @@ import { foreignName } from '../kernel/lib/foreign-names.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { type Fields, type Kind, wrongFieldValue } from '../kernel/lib/shapes.js';
 import { type GuardPoint, POINTS } from '../kernel/protocol/guard.js';
-import { type Guard, LAYER_HOOKS, type Middleware } from '../kernel/protocol/middleware.js';
-import { RULE_HOOKS, SEAMS } from '../kernel/protocol/plan.js';
+import type { Guard, Middleware } from '../kernel/protocol/middleware.js';
+import { RULE_HOOKS, SEAMS, type Seam } from '../kernel/protocol/plan.js';
 import { isTool } from '../kernel/protocol/tool.js';
 import { FOREIGN_HOOKS } from './foreign-hooks.js';
 import { RESUME_OPTIONS } from './run-options.js';
 
 /** The points that judge an answer of the model, which can be asked for again. */
 const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args', 'final'];
+/** The hooks that form layers, by seam. */
+export const LAYER_HOOKS = {
+  run: { wrap: 'wrapRun', before: 'beforeRun', after: 'afterRun' },
+  model: { wrap: 'wrapModel', before: 'beforeModel', after: 'afterModel' },
+  tool: { wrap: 'wrapTool', before: 'beforeTool', after: 'afterTool' },
+} as const satisfies Record<Seam, Record<'wrap' | 'before' | 'after', keyof Middleware>>;
+
 export const HOOKS: readonly string[] = [
   ...RULE_HOOKS,
   ...SEAMS.flatMap((seam) => Object.values(LAYER_HOOKS[seam])),

@@ -6,14 +6,13 @@ import { AlliumError, invalidOption, isThenable, shown } from '../kernel/lib/err
 import * as kinds from '../kernel/lib/kinds.js';
 import { checkFields, checkValue, type Fields, type Kind } from '../kernel/lib/shapes.js';
 import { type GuardPoint, POINTS } from '../kernel/protocol/guard.js';
-import {
-  type GuardTable,
-  LAYER_HOOKS,
-  type Middleware,
-  type MiddlewareList,
-  type Plan,
-  type PlannedGuard,
-  type PlannedMiddleware,
+import type {
+  GuardTable,
+  Middleware,
+  MiddlewareList,
+  Plan,
+  PlannedGuard,
+  PlannedMiddleware,
 } from '../kernel/protocol/middleware.js';
 import {
   type Layer,
@@ -24,7 +23,7 @@ import {
 } from '../kernel/protocol/plan.js';
 import type { StateCell } from '../kernel/protocol/state.js';
 import { isTool, type Tool, toolSpecs } from '../kernel/protocol/tool.js';
-import { checkMembers, insteadOfTool } from './check-middleware.js';
+import { checkMembers, insteadOfTool, LAYER_HOOKS } from './check-middleware.js';
 import { looksBack } from './looks-back.js';
 import { checkOrder } from './order.js';
 import { twinsOf } from './twins.js';

@@ -4,8 +4,18 @@ import { whenIdle } from '../lib/clock.js';
 import { deepFreeze } from '../messages/messages.js';
 import type { AgentEvent } from '../protocol/events.js';
 import type { EventSink } from './event-queue.js';
-import type { ObserverFeed } from './observer-feed.js';
 import { RestoringQueue } from './restoring-queue.js';
+
+/** Takes events to one observer, and never makes the run wait. */
+export interface Feed {
+  /** Does it get results that are not written yet? */
+  readonly early: boolean;
+  push(event: AgentEvent): void;
+  /** Are many events waiting for an observer that has not had its turn? A slow one has had it. */
+  readonly isDue: boolean;
+  /** It has had its turn. */
+  hadTurn(): void;
+}
 
 /** A class: every event passes here, and functions made for each run would cost more to call. */
 export class RunEvents {
@@ -15,9 +25,9 @@ export class RunEvents {
   constructor(
     private queue: EventSink | undefined,
     /** The agent's feeds. Some may be added during the run. */
-    private readonly feeds: readonly ObserverFeed[],
+    private readonly feeds: readonly Feed[],
     /** The feeds of this run alone. */
-    private readonly own: readonly ObserverFeed[],
+    private readonly own: readonly Feed[],
   ) {
     this.watched = queue !== undefined || feeds.length > 0 || own.length > 0;
   }
@@ -70,16 +80,16 @@ export class RunEvents {
   }
 }
 
-const isEarly = (feed: ObserverFeed): boolean => feed.early;
-const isDue = (feed: ObserverFeed): boolean => feed.isDue;
+const isEarly = (feed: Feed): boolean => feed.early;
+const isDue = (feed: Feed): boolean => feed.isDue;
 
-const NOBODY: readonly ObserverFeed[] = [];
+const NOBODY: readonly Feed[] = [];
 const UNWATCHED = new RunEvents(undefined, NOBODY, NOBODY);
 
 export function runEvents(
   queue: EventSink | undefined,
-  feeds: readonly ObserverFeed[],
-  own: readonly ObserverFeed[] = NOBODY,
+  feeds: readonly Feed[],
+  own: readonly Feed[] = NOBODY,
 ): RunEvents {
   const nobody = queue === undefined && feeds.length === 0 && own.length === 0;
   return nobody ? UNWATCHED : new RunEvents(queue, feeds, own);

@@ -23,18 +23,10 @@ export function normalise(spans: unknown, text: string, guard: string): readonly
   }
   if (!Array.isArray(spans)) throw new WrongReturn(guard, 'find', spans, 'Return a list of { start, end }.');
   if (spans.length === 0) return spans;
-  const wrong = spans.findIndex((span) => !isSpan(span, text.length));
-  if (wrong >= 0) {
-    const wanted = `Return spans with 0 ≤ start ≤ end ≤ ${text.length}, the length of the text.`;
-    throw new WrongReturn(guard, 'find', spans[wrong], wanted);
+  for (const span of spans) {
+    const wanted = wrongSpan(span, text.length);
+    if (wanted) throw new WrongReturn(guard, 'find', span, wanted);
   }
-  const unlike = spans.find(({ replacement, reason }) => !isTextOrNone(replacement) || !isTextOrNone(reason));
-  if (unlike) throw new WrongReturn(guard, 'find', unlike, 'A `replacement` is text, and so is a `reason`.');
-  const unnamed = spans.find((span) => !isFinding(span));
-  if (unnamed) throw new WrongReturn(guard, 'find', unnamed, FINDING);
-  const strange = spans.find((span) => !hasOnly(span, SPAN));
-  if (strange)
-    throw new WrongReturn(guard, 'find', strange, `A span has ${SPAN.join(', ')} and nothing else.`);
   return merged(spans);
 }
 
@@ -93,10 +85,15 @@ function isTextOrNone(value: unknown): boolean {
   return value === undefined || typeof value === 'string';
 }
 
-function isSpan(span: Partial<Span> | null | undefined, length: number): boolean {
-  const { start, end } = span ?? {};
-  if (!Number.isInteger(start) || !Number.isInteger(end)) return false;
-  return start! >= 0 && start! <= end! && end! <= length;
+/** What a span should be like, if it isn't. */
+function wrongSpan(span: Span | null | undefined, length: number): string | undefined {
+  const { start = -1, end = -1, replacement, reason } = span ?? {};
+  if (!(Number.isInteger(start) && Number.isInteger(end) && start >= 0 && start <= end && end <= length))
+    return `Return spans with 0 ≤ start ≤ end ≤ ${length}, the length of the text.`;
+  if (!isTextOrNone(replacement) || !isTextOrNone(reason))
+    return 'A `replacement` is text, and so is a `reason`.';
+  if (!isFinding(span!)) return FINDING;
+  return hasOnly(span, SPAN) ? undefined : `A span has ${SPAN.join(', ')} and nothing else.`;
 }
 
 /** The fields of each verdict. Any other field was meant to do something that it doesn't. */

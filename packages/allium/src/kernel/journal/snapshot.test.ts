@@ -1,9 +1,8 @@
-import { defineState, memoryStore, tool } from 'allium';
+import { defineMiddleware, defineState, memoryStore, tool } from 'allium';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { Agent } from '../../index.js';
 import { scriptedModel, text, toolCalls } from '../../testing/index.js';
-import { defineMiddleware } from '../protocol/middleware.js';
 import type { Entry, Snapshot, Store } from '../protocol/store.js';
 import { applyEntry } from './read-session.js';
 import { SessionState } from './session-state.js';

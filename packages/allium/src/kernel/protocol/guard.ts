@@ -1,6 +1,5 @@
 /** What guards are given, and what they return. */
 
-import { invalidOption } from '../lib/errors.js';
 import type { FileContent, ImageContent, Message, ModelResponse, ToolCall } from '../messages/messages.js';
 import type { ToolResult } from '../messages/tool-result.js';
 import type { Request } from './store.js';
@@ -40,17 +39,6 @@ export interface Span extends Finding {
 /** How much text is held back while it streams. */
 export interface Window {
   readonly chars: number;
-}
-
-/**
- * Catches every match of up to `chars` characters (UTF-16 units), however the text is chunked. While text streams, the
- * guard holds back at least `chars` and less than `chars + max(16, chars / 4)`, because it searches in steps and not at every
- * delta. A span that may still grow is held back longer, with everything after it. Several guards on one text follow each
- * other, so what they hold back adds up. Adjacent blocks of a kind are one text; its end releases everything.
- */
-export function window(chars: number): Window {
-  if (!Number.isInteger(chars) || chars < 1) throw invalidOption('chars', 'an integer ≥ 1', chars);
-  return { chars };
 }
 
 /** What `judge` gets. */

@@ -230,23 +230,6 @@ export interface GuardContext {
 /** Anything `middleware:` accepts: middleware, pipelines and nested lists, flattened in order. */
 export type MiddlewareList = { readonly layers: MiddlewareList } | readonly (Middleware | MiddlewareList)[];
 
-/** Types an object as middleware. Not generic, so that a misspelt hook is a compile error. */
-export function defineMiddleware(middleware: Middleware): Middleware {
-  return middleware;
-}
-
-/** An empty class for people who like classes: implement the hooks you need. */
-export interface BaseMiddleware extends Middleware {}
-// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the merge is the point; the class adds no member.
-export class BaseMiddleware {}
-
-/** The hooks that form layers, by seam. */
-export const LAYER_HOOKS = {
-  run: { wrap: 'wrapRun', before: 'beforeRun', after: 'afterRun' },
-  model: { wrap: 'wrapModel', before: 'beforeModel', after: 'afterModel' },
-  tool: { wrap: 'wrapTool', before: 'beforeTool', after: 'afterTool' },
-} as const satisfies Record<Seam, Record<'wrap' | 'before' | 'after', keyof Middleware>>;
-
 /** A guard in a plan. */
 export interface PlannedGuard {
   readonly name: string;

@@ -3,7 +3,7 @@
 import type { ToolsRun } from '../calls/tools-run.js';
 import type { Tracer } from '../context/tracing.js';
 import type { EventQueue } from '../events/event-queue.js';
-import type { ObserverFeed } from '../events/observer-feed.js';
+import type { Feed } from '../events/run-events.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
@@ -50,9 +50,9 @@ export interface RunAgent extends ForCalls {
   readonly sessionLimits: SessionLimits;
   readonly queue: QueueModes;
   readonly priceOf: PriceOf;
-  readonly _feeds: readonly ObserverFeed[];
+  readonly _feeds: readonly Feed[];
   /** Feeds for the observers of one run. */
-  _feedsFor(observers: readonly Observer[] | undefined): readonly ObserverFeed[] | undefined;
+  _feedsFor(observers: readonly Observer[] | undefined): readonly Feed[] | undefined;
   readonly _onRequest: RequestHandler | undefined;
   readonly newId: () => string;
   readonly trace: TraceMode;

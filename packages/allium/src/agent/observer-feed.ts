@@ -1,7 +1,9 @@
 /** Feeds one observer, in order, never making a run wait. */
-import { isThenable } from '../lib/errors.js';
-import { RingQueue } from '../lib/ring-queue.js';
-import type { AgentEvent, Observer } from '../protocol/events.js';
+
+import type { Feed } from '../kernel/events/run-events.js';
+import { isThenable } from '../kernel/lib/errors.js';
+import { RingQueue } from '../kernel/lib/ring-queue.js';
+import type { AgentEvent, Observer } from '../kernel/protocol/events.js';
 
 export interface ObserverProblem {
   readonly observer: string;
@@ -16,7 +18,7 @@ const CAPACITY = 2000;
 /** Drops are reported at the first one, then once per this many, and when the observer has caught up. */
 const REPORT_EVERY = 1000;
 
-export class ObserverFeed {
+export class ObserverFeed implements Feed {
   private readonly queue = new RingQueue<AgentEvent>();
   private busy: Promise<void> | undefined;
   /** The observer is working on an event. */
@@ -26,7 +28,6 @@ export class ObserverFeed {
   private closed = false;
   private dropped = 0;
   private reported = 0;
-  /** Does it get results that are not written yet? */
   readonly early: boolean;
   private readonly name: string;
   private readonly call: (event: AgentEvent) => void | Promise<void>;
@@ -52,12 +53,10 @@ export class ObserverFeed {
     this.busy ??= this.drain();
   }
 
-  /** Are many events waiting for an observer that has not had its turn? A slow one has had it. */
   get isDue(): boolean {
     return !this.slow && this.queue.length >= this.capacity / 2;
   }
 
-  /** It has had its turn. */
   hadTurn(): void {
     this.slow = this.waits;
   }
