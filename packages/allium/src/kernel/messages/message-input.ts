@@ -1,17 +1,15 @@
 /** Checks the messages that callers and middleware pass in, once. */
 
-import { AlliumError, messageOf, shown } from '../lib/errors.js';
+import { AlliumError, shown } from '../lib/errors.js';
 import { foreignMessage } from '../lib/foreign-names.js';
-import { type Flaw, toJson, unwritable } from '../lib/frozen-json.js';
+import { unwritable } from '../lib/frozen-json.js';
 import {
   type AssistantMessage,
   deepFreeze,
   FINISH_REASONS,
-  freezeMessage,
   isFrozenMessage,
   type Message,
   type MessageInput,
-  type Metadata,
   toolCallsOf,
   type UserContent,
   userMessage,
