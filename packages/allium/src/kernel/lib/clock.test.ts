@@ -46,6 +46,23 @@ describe('systemClock', () => {
     expect(Math.abs(systemClock.now() - Date.now())).toBeLessThan(1000);
   });
 
+  it('fires after the whole time, also if that is longer than a timer can hold', () => {
+    vi.useFakeTimers();
+    const day = 24 * 3_600_000;
+    const fired = vi.fn();
+    const cancelled = vi.fn();
+    systemClock.setTimer(fired, 60 * day);
+    const cancel = systemClock.setTimer(cancelled, 60 * day);
+    vi.advanceTimersByTime(60 * day - 1);
+    expect(fired).not.toHaveBeenCalled();
+    cancel();
+    vi.advanceTimersByTime(1);
+    expect(fired).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(60 * day);
+    expect([fired, cancelled].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
+    vi.useRealTimers();
+  });
+
   it('waits longer than a timer can hold, instead of firing at once', () => {
     vi.useFakeTimers();
     const fired = vi.fn();

@@ -10,13 +10,23 @@ export interface Clock {
   setTimer(fn: () => void, ms: number): () => void;
 }
 
+/** A timer can hold 31 bits: about 25 days. */
+const LONGEST_TIMER = 2_147_483_647;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   // Whole milliseconds, like `now`: durations are shown and stored.
   monotonic: () => Math.floor(performance.now()),
   setTimer(fn, ms) {
-    const timer = setTimeout(fn, Math.min(ms, 2_147_483_647));
-    return () => clearTimeout(timer);
+    if (ms <= LONGEST_TIMER) {
+      const timer = setTimeout(fn, ms);
+      return () => clearTimeout(timer);
+    }
+    const after = (): void => {
+      cancel = systemClock.setTimer(fn, ms - LONGEST_TIMER);
+    };
+    let cancel = systemClock.setTimer(after, LONGEST_TIMER);
+    return () => cancel();
   },
 };
 
