@@ -78,7 +78,7 @@ function converted(schema: StandardSchema, own?: (schema: never) => object): obj
         ? coercedByZod((libraryOptions) => jsonSchema!.input({ target, libraryOptions }))
         : undefined;
     if (coerced) return coerced;
-    throw new TypeError(unshown(failingField(schema, convert), messageOf(error)), { cause: error });
+    throw new TypeError(unshown(failingField(schema, convert) ?? '', messageOf(error)), { cause: error });
   }
 }
 

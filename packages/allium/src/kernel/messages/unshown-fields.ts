@@ -90,12 +90,17 @@ function pathIn(steps: readonly (string | number)[]): string {
   return path;
 }
 
-/** For libraries that don't say where they failed: finds the first field that can't be converted on its own. */
+/**
+ * For libraries that don't say where they failed: finds the first field that can't be converted on its own. `above`: the
+ * schemas it is inside. One that refers to them fails because of another field; for that, it is undefined.
+ */
 export function failingField(
   schema: unknown,
   convert: (schema: StandardSchema) => object,
   path = '',
-): string {
+  above: readonly unknown[] = [],
+): string | undefined {
+  if (above.includes(schema)) return undefined;
   if (!isRecord(schema)) return path;
   // The names that valibot and zod use.
   const { entries, shape, item, element, wrapped } = schema;
@@ -104,13 +109,16 @@ export function failingField(
     ([name, field]) => [field, `${path && `${path}.`}${name}`] as const,
   );
   const inner = [[item ?? element, `${path}[]`] as const, [wrapped, path] as const];
+  let refersBack = false;
   for (const [part, where] of [...fields, ...inner]) {
     if (!isRecord(part)) continue;
     try {
       convert(part as unknown as StandardSchema);
     } catch {
-      return failingField(part, convert, where);
+      const found = failingField(part, convert, where, [...above, schema]);
+      if (found !== undefined) return found;
+      refersBack = true;
     }
   }
-  return path;
+  return refersBack ? undefined : path;
 }

@@ -478,6 +478,17 @@ describe('a field that JSON Schema cannot express', () => {
     expect(() => made(input, toJsonSchema)).toThrow(/field `trips\[\]\.start`: The "date" schema cannot/);
   });
 
+  it('is named by its field in a schema that refers to itself, too', () => {
+    type Node = { children: Node[]; when: Date };
+    const node: z.ZodType<Node> = z.object({
+      get children() {
+        return z.array(node);
+      },
+      when: z.date(),
+    });
+    expect(() => made(node, z.toJSONSchema as never)).toThrow(/field `when`: Date cannot be represented/);
+  });
+
   it('is shown as what it accepts if arktype converts or narrows it', () => {
     const input = type({
       when: 'string.date.parse',
