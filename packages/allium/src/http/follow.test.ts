@@ -280,6 +280,48 @@ describe('following a run', () => {
     expect(typesOf(rest)).toContain('answered');
   });
 
+  it('ends where a tool asks before other calls of the answer have begun, also in another process', async () => {
+    const store = memoryStore();
+    const asks = tool({
+      name: 'asks',
+      description: 'Asks.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({ title: 'Really?' })).type,
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'asks' }, { name: 'look', args: { at: 'x' } }),
+      text('Done.'),
+    ]);
+    const agent = new Agent({ model, tools: [asks, look], toolExecution: 'sequential', store });
+    const session = agent.session('s');
+    const { pending } = await session.run('Hi');
+    const clock = fakeClock();
+    const reading = all(eventHub({ store, clock }).follow('s'));
+    for (let i = 0; i < 10; i++) {
+      await settle();
+      await clock.advance(2000);
+    }
+    expect(typesOf(await reading).slice(-2)).toEqual(['suspended', 'agent_end']);
+    await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(viewOf(await all(eventHub({ store }).follow('s'))).status).toBe('done');
+  });
+
+  it('shows what is left after the session was rewound to the result of a tool', async () => {
+    const store = memoryStore();
+    const session = agentOn(store).session('s');
+    const { messages } = await session.run('Hi');
+    await session.rewind(messages.findLast(({ role }) => role === 'tool')!.id);
+    const shown = viewOf(await all(eventHub({ store }).follow('s'))).messages;
+    expect(shown.map(({ id }) => id)).toEqual(messages.slice(0, 2).map(({ id }) => id));
+    await session.rewind({ before: messages[0]!.id });
+    expect(viewOf(await all(eventHub({ store }).follow('s'))).messages).toEqual([]);
+  });
+
+  it('refuses a pause that is not a first and a longest one', () => {
+    const options = { store: memoryStore(), pollMs: 5 } as never;
+    expect(() => eventHub(options)).toThrow(expect.objectContaining({ code: 'INVALID_OPTION' }));
+  });
+
   it('takes back what was shown of an answer that never came, in other processes too', async () => {
     const store = memoryStore();
     const failing = new Agent({ model: scriptedModel([failWith(new Error('boom'), 'half an ans')]), store });

@@ -7,7 +7,7 @@ import {
   type Store,
   systemClock,
 } from '../index.js';
-import { checkFunction, checkInteger, checkOptions, isThenable } from '../kit/index.js';
+import { checkFunction, checkInteger, checkOptions, invalidOption, isThenable } from '../kit/index.js';
 import type { SentEvent } from './events.js';
 import { FromStart } from './from-start.js';
 import { LiveRun, type LiveSource } from './live-run.js';
@@ -95,6 +95,8 @@ export function eventHub(options: EventHubOptions): EventHub {
   const { store, show, pollMs = [100, 2000], watch, silenceMs = 900_000, clock = systemClock } = options;
   checkInteger('silenceMs', silenceMs, 1);
   checkOptions('show', show ?? {}, ['thinking', 'tools', 'notices', 'synthetic', 'usage']);
+  if (!Array.isArray(pollMs) || pollMs.length !== 2)
+    throw invalidOption('pollMs', 'the first pause and the longest one, such as [100, 2000]', pollMs);
   for (const ms of pollMs) checkInteger('pollMs', ms, 1);
   if (watch !== undefined) checkFunction('watch', watch);
   const projection = new Projection(show);

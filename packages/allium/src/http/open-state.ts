@@ -8,10 +8,13 @@ export class OpenState {
   at = 0;
   readonly requests = new Map<string, PendingRequest>();
   private calls = new Set<string>();
+  /** The run stopped working when it asked. */
+  private halted = false;
 
   /** Does everything that is open wait for an answer? */
   get waits(): boolean {
     if (this.requests.size === 0) return false;
+    if (this.halted) return true;
     const asked = [...this.requests.values()];
     if (asked.some(({ kind }) => kind === 'ask')) return true;
     const waiting = new Set(asked.map(({ callId }) => callId));
@@ -42,9 +45,11 @@ export class OpenState {
       case 'request':
         for (const id of entry.replaces ?? []) this.requests.delete(id);
         this.requests.set(entry.request.id, entry.request);
+        this.halted = entry.waits === true;
         return;
       case 'answer':
         this.requests.delete(entry.requestId);
+        this.halted = false;
         return;
       default:
     }
@@ -53,5 +58,6 @@ export class OpenState {
   private clear(): void {
     this.requests.clear();
     this.calls.clear();
+    this.halted = false;
   }
 }

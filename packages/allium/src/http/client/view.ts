@@ -52,10 +52,8 @@ export function applyEvent(view: View, event: ClientEvent): View {
       const { toolCallId, toolName, isError, content } = event;
       return withTool(view, toolCallId, toolName, isError ? 'failed' : 'done', content);
     }
-    case 'rewound': {
-      const end = event.to === null ? 0 : view.messages.findIndex(({ id }) => id === event.to) + 1;
-      return { ...view, messages: view.messages.slice(0, end) };
-    }
+    case 'rewound':
+      return { ...view, messages: upTo(view.messages, event.to) };
     case 'stalled':
       return { ...view, status: 'stalled' };
     case 'suspended':
@@ -65,6 +63,25 @@ export function applyEvent(view: View, event: ClientEvent): View {
     default:
       return view;
   }
+}
+
+/** The messages up to this one, which may be one that isn't shown, such as the result of a tool. */
+function upTo(messages: readonly ClientMessage[], last: string | null): readonly ClientMessage[] {
+  if (last === null) return [];
+  // Ids are those of their run and a number.
+  const [run, number] = placeOf(last);
+  const end = messages.findLastIndex(({ id }) => {
+    const [of, n] = placeOf(id);
+    return of === run && n <= number;
+  });
+  if (end >= 0) return messages.slice(0, end + 1);
+  const first = messages.findIndex(({ id }) => placeOf(id)[0] === run);
+  return messages.slice(0, Math.max(first, 0));
+}
+
+function placeOf(id: string): readonly [run: string, n: number] {
+  const dot = id.lastIndexOf('.');
+  return [id.slice(0, dot), Number(id.slice(dot + 1))];
 }
 
 /** All text of a message. */

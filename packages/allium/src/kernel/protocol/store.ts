@@ -80,6 +80,8 @@ export type EntryBody =
       readonly request: PendingRequest;
       /** Other calls that were journaled as started but hadn't: they start after the answer. */
       readonly notBegun?: readonly string[];
+      /** The run now waits: no call runs beside the question, and those that haven't begun begin after the answer. */
+      readonly waits?: true;
       /** Older questions about the same call that this one replaces, because the arguments have changed. */
       readonly replaces?: readonly string[];
     }

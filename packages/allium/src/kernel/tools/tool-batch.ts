@@ -262,6 +262,7 @@ export class ToolBatch implements CallBatch {
       runId: run.runId,
       request,
       ...(i === 0 && notBegun.length > 0 && { notBegun }),
+      waits: true,
     }));
     try {
       await run.append(entries);

@@ -186,6 +186,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
       from: { agent: 'sub', sessionId: 's', runId: 'r2', callId: 'c2' },
     },
     notBegun: ['d'],
+    waits: true,
     replaces: ['p'],
   },
   answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true, postId: 'p' },
