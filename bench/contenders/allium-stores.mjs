@@ -24,8 +24,8 @@ const STORES = {
 
 const databaseIn = (folder) => join(folder, 'sessions.db');
 
-export function turns({ turns, store: kind }) {
-  const store = STORES[kind](ownFolder());
+export function turns({ turns, store: kind, folder }) {
+  const store = STORES[kind](folder);
   const agent = agentFor(callingModel(turns), turns, { store });
   let session = 0;
   return async () => {

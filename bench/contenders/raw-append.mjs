@@ -2,7 +2,6 @@
 import { appendFileSync, closeSync, openSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { ownFolder } from '../work/folder.mjs';
 import { timeMany } from '../work/many.mjs';
 import { callingModel } from '../work/models.mjs';
 import { withPostgres } from '../work/postgres.mjs';
@@ -25,10 +24,9 @@ function appendLines(file, messages) {
 
 const WAYS = { writeSync: writeLines, appendFileSync: appendLines };
 
-export async function turns({ turns, way }) {
+export async function turns({ turns, way, folder }) {
   const { messages } = await agentFor(callingModel(turns), turns).run('go');
   const called = messages.filter(({ role }) => role === 'tool').length;
-  const folder = ownFolder();
   let session = 0;
   return async () => {
     WAYS[way](join(folder, `${session++}.jsonl`), messages);
@@ -37,12 +35,12 @@ export async function turns({ turns, way }) {
 }
 
 /** The least an SQLite store can do: what a turn added is a row, committed before the next turn begins. */
-export async function inserts({ turns }) {
+export async function inserts({ turns, folder }) {
   const { messages } = await agentFor(callingModel(turns), turns).run('go');
   const called = messages.filter(({ role }) => role === 'tool').length;
   const BuiltIn = process.getBuiltinModule?.('node:sqlite')?.DatabaseSync;
   const Database = BuiltIn ?? createRequire(import.meta.url)('libsql');
-  const database = new Database(join(ownFolder(), 'rows.db'));
+  const database = new Database(join(folder, 'rows.db'));
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
   database.exec('CREATE TABLE rows (id INTEGER PRIMARY KEY, entries TEXT NOT NULL)');
   const insert = database.prepare('INSERT INTO rows (entries) VALUES (?)');

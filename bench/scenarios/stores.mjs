@@ -1,13 +1,15 @@
 /** What it costs to keep a session, and whether that stays the same as it grows. */
 import { atMost, reported } from '../lib/checks.mjs';
-import { cell, compare, probe } from '../lib/compare.mjs';
+import { cell, probe } from '../lib/compare.mjs';
 import { byRound, difference, ratio } from '../lib/stats.mjs';
+import { ownFolder } from '../work/folder.mjs';
 
 const [SHORT, LONG] = [10, 1000];
 const LENGTHS = { full: [SHORT, 100, LONG], quick: [SHORT, LONG] };
 const RAW = 'raw writeSync';
 const REOPENED = 'raw appendFileSync';
 const INSERTED = 'raw SQLite insert';
+const MEMORY = 'memory store';
 const STORES = [
   { label: 'file store', store: 'file', limit: 1.8, bytes: 500 },
   // Not limited by lines in a file: a bare INSERT already takes up to three times as long as such a line.
@@ -16,26 +18,7 @@ const STORES = [
 
 export async function run({ settings, progress }) {
   const lengths = settings.quick ? LENGTHS.quick : LENGTHS.full;
-  const variants = (params) =>
-    lengths.map((turns) => ({ label: String(turns), params: { turns, ...params }, units: turns }));
-  const own = (label, store) => ({
-    label,
-    contender: 'allium-stores',
-    job: 'turns',
-    variants: variants({ store }),
-  });
-  const raw = (label, way) => ({ label, contender: 'raw-append', job: 'turns', variants: variants({ way }) });
-  const timed = await compare(
-    [
-      raw(RAW, 'writeSync'),
-      raw(REOPENED, 'appendFileSync'),
-      { label: INSERTED, contender: 'raw-append', job: 'inserts', variants: variants({}) },
-      own('memory store', 'memory'),
-      ...STORES.map(({ label, store }) => own(label, store)),
-    ],
-    settings,
-    progress,
-  );
+  const timed = await timedInTurns(lengths, settings, progress);
   const weighed = await probe(
     STORES.flatMap((store) => bytesRows(store, lengths)),
     1,
@@ -56,18 +39,25 @@ export async function run({ settings, progress }) {
   return {
     title: 'Stores',
     about:
-      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message, or as one row per turn in an SQLite database, a transaction each. Nobody waits for the disk. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages. "Opened" is `session.pending()` of a session of that length through a new handle, and `messages` is `session.messages()`, the median of five.',
+      'Runs with one tool call per turn, each in a new session. Raw: the messages of such a run as JSON lines in a new file, by `fs.writeSync` on a descriptor that is kept open, or by `fs.appendFileSync`, which opens and closes for every message, or as one row per turn in an SQLite database, a transaction each. Nobody waits for the disk. A store and what it is compared with take turns in one process, for about 30 ms each, in folders beside each other from which nothing is removed before all is measured. "Persistence" is the time with the store less the time of the same run with the memory store; "whole turn" is the time with the store, the agent\'s own included. Bytes are what 2,000 turns leave on disk, beside the JSON of their messages. "Opened" is `session.pending()` of a session of that length through a new handle, and `messages` is `session.messages()`, the median of five.',
     sections: [
-      { results: timed, unit: 'µs per turn', variant: 'turns', baseline: RAW },
+      ...STORES.flatMap(({ store, inserts }) => {
+        const { clock, cpu } = timed.get(store);
+        const shown = { variant: 'turns', baseline: floorOf(inserts) };
+        return [
+          { results: clock, unit: 'µs per turn', ...shown },
+          { results: cpu, unit: 'µs of CPU per turn', ...shown },
+        ];
+      }),
       { results: weighed, unit: 'bytes', variant: 'per turn' },
       { results: opened, unit: 'ms', variant: 'asked' },
     ],
     checks: [
       ...STORES.flatMap((store) => [
-        ...timeChecks(timed, store, lengths),
+        ...timeChecks(timed.get(store.store), store, lengths),
         ...bytesChecks(weighed, store, lengths),
       ]),
-      ...lengths.map((turns) => floor(timed, turns)),
+      ...lengths.map((turns) => floor(timed.get('sqlite').clock, turns)),
       ...['memory', 'file', 'sqlite'].flatMap((store) =>
         OPENED.flatMap((turns) => {
           const label = openedLabel(store, turns);
@@ -84,6 +74,43 @@ export async function run({ settings, progress }) {
       ),
     ],
   };
+}
+
+/** What a row of the table shows, by the name of its figure. */
+const SIDES = { writeSync: RAW, appendFileSync: REOPENED, inserts: INSERTED, memory: MEMORY };
+const BESIDE = {
+  file: ['writeSync', 'appendFileSync', 'memory', 'file'],
+  sqlite: ['inserts', 'writeSync', 'memory', 'sqlite'],
+};
+
+/** By store, the rows of its processes: what they took by the clock, and what of the processor. */
+async function timedInTurns(lengths, settings, progress) {
+  const { warmUp, sampleMs, samples } = settings.timing;
+  // Fewer runs than elsewhere, since each leaves a file, but more samples.
+  const timing = { warmUp: { ...warmUp, units: warmUp.units / 3 }, sampleMs, samples: 2 * samples };
+  const folder = ownFolder();
+  const rows = STORES.flatMap(({ store }) =>
+    lengths.map((turns) => ({
+      label: `${store} ${turns}`,
+      contender: 'stores-in-turns',
+      job: 'inTurns',
+      probe: { store, turns, folder, timing },
+    })),
+  );
+  const taken = await probe(rows, Math.min(settings.rounds, 5), progress);
+  const row = (store, label, figure) => {
+    const of = (turns) => taken.find((one) => one.label === `${store} ${turns}`);
+    const failed = lengths.map(of).find(({ error }) => error);
+    if (failed) return { label, error: failed.error };
+    const cells = new Map(lengths.map((turns) => [String(turns), of(turns).cells.get(figure)]));
+    return { label, about: of(lengths[0]).about, cells };
+  };
+  return new Map(
+    STORES.map(({ label, store }) => {
+      const rowsOf = (figure) => BESIDE[store].map((side) => row(store, SIDES[side] ?? label, figure(side)));
+      return [store, { clock: rowsOf((side) => side), cpu: rowsOf((side) => `${side}Cpu`) }];
+    }),
+  );
 }
 
 /** What SQLite itself takes, whatever stands on it. */
@@ -106,15 +133,16 @@ function bytesRows({ label, store }, lengths) {
   }));
 }
 
-function timeChecks(timed, { label, limit, inserts }, lengths) {
-  const of = (row, turns) => cell(timed, row, String(turns));
-  const persistence = (turns) => {
-    const [stored, remembered] = [of(label, turns), of('memory store', turns)];
+function timeChecks({ clock, cpu }, { label, limit, inserts }, lengths) {
+  const of = (row, turns, from = clock) => cell(from, row, String(turns));
+  const persistence = (turns, from = clock) => {
+    const [stored, remembered] = [of(label, turns, from), of(MEMORY, turns, from)];
     const added = stored && remembered && difference(stored, remembered);
     // No store is faster than none: such a figure is noise, and no target reached.
     return added && added.median > 0 ? added : undefined;
   };
-  const to = (figure, turns, row) => figure && of(row, turns) && ratio(figure, of(row, turns));
+  const to = (figure, turns, row, from) =>
+    figure && of(row, turns, from) && ratio(figure, of(row, turns, from));
   const grown = (figure) => figure(LONG) && figure(SHORT) && ratio(figure(LONG), figure(SHORT));
   return [
     ...lengths.map((turns) => {
@@ -136,10 +164,19 @@ function timeChecks(timed, { label, limit, inserts }, lengths) {
         )),
     ...lengths.flatMap((turns) => [
       reported(
-        `${label}, persistence to ${REOPENED}, ${turns} turns`,
-        to(persistence(turns), turns, REOPENED),
+        `${label}, persistence to ${floorOf(inserts)}, CPU, ${turns} turns`,
+        to(persistence(turns, cpu), turns, floorOf(inserts), cpu),
         '×',
       ),
+      ...(inserts === undefined
+        ? [
+            reported(
+              `${label}, persistence to ${REOPENED}, ${turns} turns`,
+              to(persistence(turns), turns, REOPENED),
+              '×',
+            ),
+          ]
+        : []),
       reported(`${label}, whole turn to ${RAW}, ${turns} turns`, to(of(label, turns), turns, RAW), '×'),
       reported(`${label}, persistence, ${turns} turns`, persistence(turns), 'µs'),
     ]),
@@ -151,6 +188,8 @@ function timeChecks(timed, { label, limit, inserts }, lengths) {
     ),
   ];
 }
+
+const floorOf = (inserts) => (inserts === undefined ? RAW : INSERTED);
 
 function bytesChecks(weighed, { label, bytes }, lengths) {
   const of = (turns, name) => cell(weighed, bytesLabel(label, turns), name);
