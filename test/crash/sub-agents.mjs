@@ -5,7 +5,6 @@ import { Agent, textOf, tool } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { subagents } from 'allium/middleware/subagents';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
-import { z } from 'zod';
 import { openLedger } from './ledger.mjs';
 import { openStore } from './stores.mjs';
 
@@ -47,10 +46,24 @@ const byTurn = (/** @type {import('allium/testing').Answer[]} */ ...answers) =>
     ],
     { repeat: true },
   );
+/** By hand: a library for schemas would take half of what a process does before it begins. */
+const sum = /** @type {import('allium').StandardSchema<{ euros: number }>} */ ({
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (value) =>
+      typeof (/** @type {{ euros?: unknown } | null} */ (value)?.euros) === 'number'
+        ? { value }
+        : { issues: [{ message: 'Expected a number of euros.' }] },
+    jsonSchema: {
+      input: () => ({ type: 'object', properties: { euros: { type: 'number' } }, required: ['euros'] }),
+    },
+  },
+});
 const pay = tool({
   name: 'pay',
   description: 'Pays.',
-  input: z.object({ euros: z.number() }),
+  input: sum,
   execute({ euros }, ctx) {
     write({ tool: 'pay', callId: ctx.toolCall.id, key: ctx.idempotencyKey });
     return `Paid ${euros} euros.`;
