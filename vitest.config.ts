@@ -31,8 +31,8 @@ export default defineConfig({
     experimental: { viteModuleRunner: false, nodeLoader: false },
     execArgv: ['--import', sources, ...SHORT_LIVED],
     // Only for what hangs: no test is about time, and on a busy machine a build or a real server takes its own.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     expect: { poll: { timeout: 120_000 } },
     sequence: { sequencer: LongestFirst },
     reporters: ['default', new TallyReporter()],

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
  * @typedef {object} RunOptions
  * @property {string} [cwd]
  * @property {NodeJS.ProcessEnv} [env] The whole environment; without it the parent's, cleaned by `cleanEnvironment`.
- * @property {number} [timeout] Milliseconds until it is killed. Default: 120000.
+ * @property {number} [timeout] Milliseconds until it is killed. Default: 540000, a little less than a test may take.
  * @property {string} [input] What it reads on stdin. Default: nothing.
  */
 
@@ -20,7 +20,7 @@ import { spawn } from 'node:child_process';
  * @param {RunOptions} [options]
  * @returns {Promise<RunOutcome>}
  */
-export function runCommand(command, args, { cwd, env = cleanEnvironment(), timeout = 120_000, input } = {}) {
+export function runCommand(command, args, { cwd, env = cleanEnvironment(), timeout = 540_000, input } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,

@@ -20,7 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 async function ciRun(readme?: string) {
   if (readme !== undefined) writeFileSync(join(folder, 'README.md'), readme);
   const { CI: _, ...env } = cleanEnvironment();
-  return await runCommand('bash', ['.ci/run'], { cwd: folder, env, timeout: 20_000 });
+  return await runCommand('bash', ['.ci/run'], { cwd: folder, env });
 }
 
 it('runs the first fence under "## Test" at the root of the clone, with CI=true', async () => {

@@ -29,7 +29,7 @@ describe('fencesOf', () => {
   });
 });
 
-describe('checkDocs', { timeout: 60_000 }, () => {
+describe('checkDocs', () => {
   const folders: string[] = [];
   afterEach(() => {
     for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });

@@ -77,9 +77,12 @@ describe('middleware of this repository, as packages of somebody else', () => {
   it('pass their own tests', async () => {
     const vitest = join(root, 'node_modules/vitest/vitest.mjs');
     // Not isolated, and as patient as the tests of the repository.
-    const like = ['--maxWorkers=1', '--no-isolate', '--testTimeout=180000'];
+    const like = ['--maxWorkers=1', '--no-isolate', '--testTimeout=600000'];
     const args = [vitest, 'run', '--root', 'compiled', ...like, '--reporter=json'];
-    const { code, stdout, stderr } = await runCommand(process.execPath, args, { cwd: project.folder });
+    const { code, stdout, stderr, timedOut } = await runCommand(process.execPath, args, {
+      cwd: project.folder,
+    });
+    expect(timedOut, stdout + stderr).toBe(false);
     const report = JSON.parse(stdout.slice(stdout.indexOf('{'))) as Report;
     const failed = report.testResults.flatMap(({ message, assertionResults }) => [
       ...(message ? [message] : []),

@@ -8,7 +8,7 @@ import { cleanEnvironment, runCommand } from '../scripts/run-command.mjs';
 const vitest = join(root, 'node_modules/vitest/vitest.mjs');
 const fixtures = join(root, 'test/fixtures/reporter');
 
-describe('TallyReporter', { timeout: 60_000 }, () => {
+describe('TallyReporter', () => {
   it('names skipped tests with their reasons and lets them pass outside CI', async () => {
     const { code, stdout } = await run(['skips'], undefined);
     expect(stdout).toContain('skips/some.test.mjs > needs another platform: only on Windows');

@@ -19,7 +19,7 @@ it('finishes every session, loses and doubles nothing, whatever dies meanwhile',
   const { code, stdout, stderr } = await runCommand(
     process.execPath,
     [join(root, 'test/fleet/run.mjs'), '--no-build', '--quick'],
-    { cwd: root, timeout: 170_000 },
+    { cwd: root },
   );
   const lines = stdout.trimEnd().split('\n');
   expect(lines.at(-2), stdout + stderr).toBe('verdict: ok');
@@ -40,7 +40,7 @@ it('the example finishes what a killed worker left behind', async () => {
   const { code, stdout, stderr } = await runCommand(
     process.execPath,
     [join(root, 'examples/fleet/run.mjs')],
-    { cwd: root, timeout: 120_000 },
+    { cwd: root },
   );
   expect(stdout, stderr).toContain('done: Parcel 6 is in Bergen.\n6 done, ');
   expect(code).toBe(0);
@@ -68,7 +68,7 @@ it('a worker that gets SIGTERM ends by it, and what it did not finish is finishe
     const jobs = await Promise.all(
       [1, 2, 3, 4].map((n) => queue.enqueue('fleet', 'Book.', { sessionId: `drained ${n}` })),
     );
-    await expect.poll(() => told.filter((type) => type === 'started').length, { timeout: 30_000 }).toBe(4);
+    await expect.poll(() => told.filter((type) => type === 'started').length).toBe(4);
     first.kill('SIGTERM');
     const later = await queue.enqueue('fleet', 'Book.', { sessionId: 'drained 5' });
     const [code, signal] = await once(first, 'exit');

@@ -12,7 +12,7 @@
 //   --kills N        default 110
 //   --lock-ms N      after how long a worker is taken for dead; default 2000
 //   --latency-ms N   how long the model takes, on average; default 150
-//   --seconds N      gives up after so long, with a verdict all the same; default 1200
+//   --seconds N      gives up after so long, with a verdict all the same; default 1200, and 480 with --quick
 //   --no-build       takes the packages as they were built last
 
 import { fork } from 'node:child_process';
@@ -49,7 +49,7 @@ const workerCount = Number(given.workers ?? (quick ? 2 : 4));
 const killCount = Number(given.kills ?? (quick ? 4 : 110));
 const lockMs = Number(given['lock-ms'] ?? (quick ? 1000 : 2000));
 const latencyMs = Number(given['latency-ms'] ?? 150);
-const seconds = Number(given.seconds ?? (quick ? 90 : 1200));
+const seconds = Number(given.seconds ?? (quick ? 480 : 1200));
 const concurrency = quick ? 3 : 10;
 const pauseMs = quick ? 2 * lockMs : 5000;
 

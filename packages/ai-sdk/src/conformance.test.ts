@@ -31,7 +31,7 @@ for (const wire of WIRES) {
 
 const city = z.object({ city: z.string() });
 
-describe.each(WIRES)('$name', { timeout: 30_000 }, (wire) => {
+describe.each(WIRES)('$name', (wire) => {
   const weather = (asked: string[] = []) =>
     tool({
       name: 'get_weather',

@@ -24,7 +24,7 @@ async function printed(run: () => Promise<unknown>): Promise<string> {
   return lines.join('\n');
 }
 
-describe('examples/models', { timeout: 30_000 }, () => {
+describe('examples/models', () => {
   it('any-model asks every provider the same question', async () => {
     const shown = await printed(() => import('../../../examples/models/any-model.ts'));
     expect(shown.match(/calls weather \{"city":"Bergen"\}/g)).toHaveLength(4);

@@ -25,7 +25,7 @@ const again = () => retry({ minDelayMs: 0, jitter: 'none' });
 const look = (execute: () => string) =>
   tool({ name: 'look', description: 'Looks.', input: z.object({}), execute });
 
-describe.each(WIRES)('$name', { timeout: 30_000 }, (wire: Wire) => {
+describe.each(WIRES)('$name', (wire: Wire) => {
   const model = () => wire.model(server.url);
   const hello = () => streams(textFrames(wire, 'Good ', 'morning.'));
 

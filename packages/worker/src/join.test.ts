@@ -68,7 +68,7 @@ function follow(queue: AgentQueue, sessionId: string, after?: string) {
   return { sent, ended, said, types, view, leave: () => reader.leave() };
 }
 
-const soon = { timeout: 30_000, interval: 5 };
+const soon = { interval: 5 };
 
 describe('join, piece by piece', () => {
   it('sends every piece as it comes, once to each of several readers in several processes', async () => {

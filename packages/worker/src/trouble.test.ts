@@ -54,7 +54,7 @@ describe('a Redis that is full', () => {
       // The run ends meanwhile: Redis can't be told, the journal can.
       letGo();
       await expect
-        .poll(async () => (await store.read(sessionId, 1)).at(-1), { timeout: 5000 })
+        .poll(async () => (await store.read(sessionId, 1)).at(-1))
         .toMatchObject({ type: 'run_end', status: 'done' });
     } finally {
       await redis.config('SET', 'maxmemory', '0');
