@@ -10,4 +10,5 @@ app.get('/', (_, response) => response.send('Hello.'));
 app.use(express.json());
 app.use('/api/agent', toNodeListener(handler));
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) app.listen(3000);
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  app.listen(3000, () => console.log('http://127.0.0.1:3000/api/agent'));

@@ -14,4 +14,7 @@ app.all('/api/agent/*', (request, reply) => {
   return listener(Object.assign(request.raw, { body: request.body }), reply.raw);
 });
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) await app.listen({ port: 3000 });
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await app.listen({ port: 3000 });
+  console.log('http://127.0.0.1:3000/api/agent');
+}

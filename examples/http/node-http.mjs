@@ -7,4 +7,5 @@ import { handler } from './handler.mjs';
 
 export const server = createServer(toNodeListener(handler));
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) server.listen(3000);
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href)
+  server.listen(3000, () => console.log('http://127.0.0.1:3000/api/agent'));

@@ -597,7 +597,8 @@ describe('the owner of a session', () => {
 describe('what is refused', () => {
   it('wrong options of serve(), first of all a missing `authorize`', () => {
     const agents = new Agent({ model: scriptedModel([]) });
-    expect(() => serve({ agents } as never)).toThrow('authorize');
+    for (const authorize of [undefined, true, 'all'])
+      expect(() => serve({ agents, authorize } as never)).toThrow(/`authorize` .*or 'none'/);
     expect(() => serve({ agents, authorize: 'none', basePath: 'api/' })).toThrow('basePath');
     expect(() => serve({ agents: {}, authorize: 'none' })).toThrow('agents');
     expect(() =>

@@ -245,11 +245,8 @@ function parametersOf({ parts, names }: Matcher, have: readonly string[]): Recor
 function checked(options: ServeOptions): Handling {
   checkOptions('serve', options, OPTIONS);
   const { authorize, basePath = '', maxBodyBytes = 1_048_576, heartbeatMs = 15_000, sdk = 7 } = options;
-  if (authorize !== 'none') {
-    if (authorize === undefined)
-      throw invalidOption('authorize', "a function that says who makes a request, or 'none'", authorize);
-    checkFunction('authorize', authorize);
-  }
+  if (authorize !== 'none' && typeof authorize !== 'function')
+    throw invalidOption('authorize', "a function that says who makes a request, or 'none'", authorize);
   const { queue } = options;
   const agents = queue ? queuedAgents(options, queue) : agentsOf(options.agents);
   const first = agents.values().next().value!;
