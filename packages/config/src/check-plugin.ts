@@ -2,7 +2,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import type { Middleware } from 'allium';
-import { checkOptionsSchema, type Factory, type FactoryContext, type OptionsSchema } from 'allium/registry';
+import {
+  checkOptionsSchema,
+  type Factory,
+  type FactoryContext,
+  type MakeNamed,
+  type OptionsSchema,
+  resolveNamed,
+} from 'allium/registry';
 import { importFile, loaderFrom, type Module, type PackageJson, readManifest } from './modules.js';
 import { manifestOf, pluginEntry } from './plugins.js';
 import type { PluginCheck, PluginManifest, PluginReport } from './types.js';
@@ -103,7 +110,9 @@ async function make(
         };
       options = checked.value;
     }
-    const context: FactoryContext = { name, id: '', dir: folder, load: loaderFrom(folder) };
+    const load = loaderFrom(folder);
+    const named: MakeNamed = (kind, item) => resolveNamed(kind, item, { dir: folder, load });
+    const context: FactoryContext = { name, id: '', dir: folder, load, make: named };
     const again = () => (factory as Factory<unknown>)(options as never, context);
     const made: unknown = await again();
     const method = { model: 'stream', store: 'append' }[type as string];
@@ -111,11 +120,11 @@ async function make(
       typeof made === 'object' && made !== null && (!method || typeof (made as never)[method] === 'function');
     if (!fits) return { ok: false, message: `Its function does not make a ${type}.` };
     if (type === 'store') await (made as { close?(): unknown }).close?.();
-    const named = (made as Middleware).name;
-    if (type === 'middleware' && named !== name)
+    const { name: own } = made as Middleware;
+    if (type === 'middleware' && own !== name)
       return {
         ok: false,
-        message: `It is registered as "${name}", but the middleware calls itself ${JSON.stringify(named)}.`,
+        message: `It is registered as "${name}", but the middleware calls itself ${JSON.stringify(own)}.`,
       };
     return {
       ok: true,

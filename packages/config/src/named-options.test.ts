@@ -105,3 +105,22 @@ it('says what a file may write where it cannot hold the thing', async () => {
     'Expected `store` to be "memory" or an object with get(), set(), delete(), got "redis".',
   );
 });
+
+it("a module's function makes what its options name", async () => {
+  const mine = `export default async ({ judge }, { make }) => {
+    const model = await make('model', judge);
+    return { name: 'mine', transformSystemPrompt: (prompt) => prompt + ' ' + model.id };
+  };`;
+  const toml =
+    '[allium]\nmodel = "offline"\n[allium.middleware]\nchain = [{ use = "./mine.mjs", judge = "offline" }]';
+  const { agent } = await make(toml, { 'mine.mjs': mine });
+  let seen = '';
+  const watch = defineMiddleware({
+    name: 'watch',
+    beforeModel(ctx) {
+      seen = ctx.systemPrompt;
+    },
+  });
+  await agent.run('Hello.', { middleware: [watch] });
+  expect(seen).toBe(' offline');
+});

@@ -7,7 +7,7 @@ import { type Entry, type Kind, loadedSchema, type Registered } from './registry
 import { storeRegistry } from './stores.js';
 import { toolRegistry } from './tools.js';
 
-export { registerMiddleware, resolveMiddleware } from './middleware.js';
+export { registerMiddleware, resolveMiddleware, resolveNamed } from './middleware.js';
 export { findModel, registerModel, resolveModel } from './models.js';
 export type { MakeNamed, NamedKind } from './named-options.js';
 export {

@@ -152,7 +152,7 @@ const guardrails = guardrailEntries(inOptions, schemaOf);
 
 const registry = new Registry<Middleware>(
   'middleware',
-  [...box, ...guardrails, mcpEntry(made), otelEntry],
+  [...box, ...guardrails, mcpEntry((context, item) => resolveNamed('model', item, context)), otelEntry],
   (made) => typeof made === 'object' && made !== null,
 );
 
@@ -178,7 +178,7 @@ function fieldsSchema(fields: Fields): JsonSchema {
 
 /** Options with what the names in them mean. */
 async function inOptions(options: Options, fields: Fields, context: FactoryContext): Promise<Options> {
-  const make: MakeNamed = (kind, item) => made(context, item, kind);
+  const make: MakeNamed = (kind, item) => resolveNamed(kind, item, context);
   return (await withNamed(options, fieldsSchema(fields), make)) as Options;
 }
 
@@ -224,7 +224,8 @@ function pathIn({ dir }: FactoryContext, path: unknown): unknown {
   return typeof path === 'string' && dir !== undefined ? resolve(dir, path) : path;
 }
 
-function made(context: FactoryContext, item: unknown, kind: NamedKind = 'model'): unknown {
+/** What an option names: a model, tools or a middleware. Anything that isn't a name is returned as it is. */
+export function resolveNamed(kind: NamedKind, item: unknown, context: ResolveContext = {}): unknown {
   const { use, ...options } = (isOptions(item) ? item : { use: item }) as Options;
   if (typeof use !== 'string') return item;
   if (context.make) return context.make(kind, item as Parameters<MakeNamed>[1]);

@@ -17,7 +17,7 @@ export interface FactoryContext {
   readonly dir: string | undefined;
   /** Imports a package as the caller would find it. */
   load(specifier: string): Promise<unknown>;
-  /** Makes what options name. Undefined: only registered names are known. */
+  /** Makes a model, tools or a middleware that options name. Undefined outside of config files: see `resolveNamed()`. */
   readonly make?: MakeNamed | undefined;
 }
 
