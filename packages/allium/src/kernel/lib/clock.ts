@@ -18,7 +18,8 @@ export const systemClock: Clock = {
   // Whole milliseconds, like `now`: durations are shown and stored.
   monotonic: () => Math.floor(performance.now()),
   setTimer(fn, ms) {
-    if (ms <= LONGEST_TIMER) {
+    // What isn't a number fires at once, as with `setTimeout`.
+    if (!(ms > LONGEST_TIMER)) {
       const timer = setTimeout(fn, ms);
       return () => clearTimeout(timer);
     }
