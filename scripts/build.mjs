@@ -61,7 +61,6 @@ async function buildPage(/** @type {string} */ folder) {
 const ENTRIES = {
   allium: (path) => path.endsWith('index.js') && !path.startsWith('testing/broken'),
   cli: (path) => path === 'index.js' || path === 'main.js',
-  config: (path) => path === 'index.js' || path === 'editor-schema.js',
 };
 
 /**
@@ -73,15 +72,31 @@ const GROUPS = {
   allium: [
     { name: 'kernel', test: /[\\/]build[\\/](kernel|compose|kit|agent|trace|stores[\\/](kit|memory))[\\/]/ },
   ],
-  // What all commands share. The entry stands apart: it waits for the command, whose file imports this one. So does
-  // the screen, which only the chat has.
+  // What all commands share, with `run`, which is what most are. The help needs the others, so those are one file.
   cli: [
     {
       name: 'program',
-      test: /[\\/]build[\\/](?!main\.js|terminal[\\/]screen\.js|(commands|chat|init)[\\/])/,
+      test: /[\\/]build[\\/](?!index\.js|terminal[\\/]screen\.js|commands[\\/](?!index\.js|run\.js)|(chat|init)[\\/])/,
     },
+    { name: 'commands', test: /[\\/]build[\\/]commands[\\/]/ },
   ],
-  config: [{ name: 'config', test: /[\\/]build[\\/]/ }],
+};
+
+/**
+ * A file with other characters takes longer to read, and twice the memory for as long as the process runs.
+ *
+ * @type {import('rolldown').Plugin}
+ */
+const inAscii = {
+  name: 'in-ascii',
+  generateBundle(_, files) {
+    for (const file of Object.values(files))
+      if (file.type === 'chunk')
+        file.code = file.code.replace(
+          /[^\0-\x7f]/g,
+          (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        );
+  },
 };
 
 /** From the modules in `build` to one file for each entry in `dist`, and those they share. */
@@ -99,13 +114,20 @@ async function bundle(/** @type {string} */ folder) {
       .map((path) => [path.slice(0, -'.js'.length), join(build, path)]),
   );
   for (const path of modules(dist)) rmSync(join(dist, path));
-  const bundled = await rolldown({ input, platform: 'neutral', external: /^[^./]/ });
+  const bundled = await rolldown({
+    input,
+    platform: 'neutral',
+    external: /^[^./]/,
+    // The other files of the command line import what they share from the program itself.
+    preserveEntrySignatures: basename(folder) === 'cli' ? 'allow-extension' : 'exports-only',
+  });
   await bundled.write({
     dir: dist,
     entryFileNames: '[name].js',
     chunkFileNames: 'shared/[name].js',
     comments: false,
     codeSplitting: { groups: GROUPS[basename(folder)] ?? [] },
+    plugins: [inAscii],
   });
   await bundled.close();
   writeFileSync(last, stamp);

@@ -10,7 +10,7 @@ import { root } from './repository.mjs';
 export const schemaPath = join(root, 'packages/config/allium.schema.json');
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const { editorSchema } = await import(join(root, 'packages/config/dist/editor-schema.js'));
+  const { editorSchema } = await import(join(root, 'packages/config/build/editor-schema.js'));
   const { OPTIONS } = await import(join(root, 'packages/mcp/dist/options.js'));
   writeFileSync(
     schemaPath,

@@ -1,6 +1,6 @@
 // The command line as users install it: packed, in a project of theirs, on every version of Node that is supported.
 
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { publint } from 'publint';
@@ -117,6 +117,16 @@ it('holds the build, the program, README and licence, and no tests', () => {
     expect.arrayContaining(['LICENSE', 'README.md', join('bin', 'allium.mjs'), join('dist', 'main.js')]),
   );
   expect(files.filter((file) => /\.test\.|tsbuildinfo/.test(file))).toEqual([]);
+});
+
+it('is in ASCII, with the kernel: other texts take longer to read at every start', () => {
+  const modules = join(project.folder, 'node_modules');
+  for (const file of [
+    '@allium/cli/dist/main.js',
+    '@allium/config/dist/index.js',
+    'allium/dist/shared/kernel.js',
+  ])
+    expect(readFileSync(join(modules, file), 'utf8'), file).not.toMatch(/[^\t\n -~]/);
 });
 
 it('gives publint nothing to complain about', async () => {

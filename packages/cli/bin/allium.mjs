@@ -10,5 +10,6 @@ if (args.length === 1 && (args[0] === '--version' || args[0] === '-V')) {
 } else {
   // From Node 22.1 on, what was compiled once is kept on disk.
   nodeModule.enableCompileCache?.();
-  await import('../dist/main.js');
+  const { start } = await import('../dist/main.js');
+  await start();
 }

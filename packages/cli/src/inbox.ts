@@ -1,6 +1,5 @@
 /** The questions of a suspended run, and the answers that are waiting for it. */
 import { type Agent, type Decision, type PendingRequest, withStoreTimeout } from 'allium';
-import { problemWithAnswer } from 'allium/kit';
 import type { Shell } from './shell.js';
 import { note } from './terminal/io.js';
 import { short, word } from './terminal/text.js';
@@ -53,11 +52,12 @@ export async function warnOfOpen({ io, redact }: Shell, agent: Agent, id: string
 }
 
 /** What is wrong with an answer, in a sentence, before the question is used up. */
-export function problemWith(
+export async function problemWith(
   { plan }: Agent,
   request: PendingRequest,
   decision: Decision,
 ): Promise<string | undefined> {
+  const { problemWithAnswer } = await import('allium/kit');
   return problemWithAnswer(
     request,
     decision,

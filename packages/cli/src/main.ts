@@ -6,32 +6,35 @@ import { catchConsole } from './terminal/console.js';
 import { makeIo, note } from './terminal/io.js';
 import { logLine } from './terminal/text.js';
 
-const abort = new AbortController();
-const { stdin, stdout, stderr, env } = process;
-const io = makeIo({ stdin, stdout, stderr, env, cwd: process.cwd(), signal: abort.signal });
+/** Runs the command that this process was started with. Its end is that of the command. */
+export async function start(): Promise<void> {
+  const abort = new AbortController();
+  const { stdin, stdout, stderr, env } = process;
+  const io = makeIo({ stdin, stdout, stderr, env, cwd: process.cwd(), signal: abort.signal });
 
-// The first signal lets the run end properly; a second one ends the program at once.
-process.on('SIGINT', () => {
-  if (abort.signal.aborted) process.exit(EXIT.aborted);
-  abort.abort();
-});
-for (const by of ['SIGTERM', 'SIGHUP'] as const)
-  process.on(by, () => {
-    if (abort.signal.aborted) process.exit(by === 'SIGTERM' ? EXIT.terminated : EXIT.hungUp);
-    abort.abort(new ProcessEnding(by));
+  // The first signal lets the run end properly; a second one ends the program at once.
+  process.on('SIGINT', () => {
+    if (abort.signal.aborted) process.exit(EXIT.aborted);
+    abort.abort();
   });
-// `allium … | head` closes the pipe early, which is a normal end. If the terminal is gone, don't leave at once.
-for (const stream of [stdout, stderr])
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (!endingOf(abort.signal)) process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+  for (const by of ['SIGTERM', 'SIGHUP'] as const)
+    process.on(by, () => {
+      if (abort.signal.aborted) process.exit(by === 'SIGTERM' ? EXIT.terminated : EXIT.hungUp);
+      abort.abort(new ProcessEnding(by));
+    });
+  // `allium … | head` closes the pipe early, which is a normal end. If the terminal is gone, don't leave at once.
+  for (const stream of [stdout, stderr])
+    stream.on('error', (error: NodeJS.ErrnoException) => {
+      if (!endingOf(abort.signal)) process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
+    });
+  // Tools and plugins may write to the console, or throw where nobody catches it. That is made safe to show, too.
+  catchConsole((line) => note(io, logLine(line)));
+  process.on('uncaughtException', (error) => {
+    note(io, `${io.err.red('error')}: ${error instanceof Error ? error.stack : describeError(error)}`);
+    process.exit(EXIT.failed);
   });
-// Tools and plugins may write to the console, or throw where nobody catches it. That is made safe to show, too.
-catchConsole((line) => note(io, logLine(line)));
-process.on('uncaughtException', (error) => {
-  note(io, `${io.err.red('error')}: ${error instanceof Error ? error.stack : describeError(error)}`);
-  process.exit(EXIT.failed);
-});
 
-process.exitCode = await main(process.argv.slice(2), io);
-// Something that ignores the abort may keep the process alive.
-if (abort.signal.aborted) process.exit();
+  process.exitCode = await main(process.argv.slice(2), io);
+  // Something that ignores the abort may keep the process alive.
+  if (abort.signal.aborted) process.exit();
+}

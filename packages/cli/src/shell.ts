@@ -1,12 +1,5 @@
 /** What commands share: the outside world, the config, and the agent made from it. */
-import {
-  type CreateAgentOverrides,
-  type CreatedAgent,
-  createAgent,
-  type LoadedConfig,
-  loadConfig,
-  resolveConfigStore,
-} from '@allium/config';
+import type { CreateAgentOverrides, CreatedAgent, LoadedConfig } from '@allium/config';
 import { type Entry, type SessionInfo, type Store, withStoreTimeout } from 'allium';
 import type { Command } from 'commander';
 import { untilEnding } from './ending.js';
@@ -89,6 +82,7 @@ export function tellStack({ io, redactError }: Shell, error: unknown): void {
 }
 
 export async function openConfig(shell: Shell): Promise<LoadedConfig> {
+  const { loadConfig } = await import('@allium/config');
   const { cwd, env } = shell.io;
   const file = shell.configFile;
   const loaded = await loadConfig({ cwd, env, ...(file !== undefined && { file }) });
@@ -108,6 +102,7 @@ export async function withAgent<T>(
   use: (opened: Opened) => Promise<T>,
 ): Promise<T> {
   const loaded = await openConfig(shell);
+  const { createAgent, resolveConfigStore } = await import('@allium/config');
   const own = overrides.store === undefined && loaded.config.store !== undefined;
   const opened = own ? await resolveConfigStore(loaded) : undefined;
   try {
@@ -138,6 +133,7 @@ export async function withStore<T>(
   use: (store: Store, loaded: LoadedConfig) => Promise<T>,
 ): Promise<T> {
   const loaded = await openConfig(shell);
+  const { resolveConfigStore } = await import('@allium/config');
   const { store, close } = await resolveConfigStore(loaded);
   try {
     return await use(withStoreTimeout(store), loaded);

@@ -1,9 +1,9 @@
 /** `allium audit`: checks that the log is still as it was written. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type LoadedConfig, Secret } from '@allium/config';
+import type { LoadedConfig } from '@allium/config';
 import type { Store } from 'allium';
-import { type AuditReport, auditHead, verifyAudit } from 'allium/middleware/audit-log';
+import type { AuditReport } from 'allium/middleware/audit-log';
 import { codeOf, EXIT, UsageError } from '../outcome.js';
 import {
   type AddCommand,
@@ -44,8 +44,9 @@ export const addAudit: AddCommand = (program, shell) => {
 
 async function verify(shell: Shell, file: string | undefined, options: Options): Promise<void> {
   const { io } = shell;
+  const { auditHead, verifyAudit } = await import('allium/middleware/audit-log');
   await withStore(shell, async (store, loaded) => {
-    const found = auditOptions(loaded);
+    const found = await auditOptions(loaded);
     const path = file === undefined ? found.file && resolve(loaded.dir, found.file) : resolve(io.cwd, file);
     if (!path)
       throw new UsageError(
@@ -117,7 +118,12 @@ interface AuditOptions {
 }
 
 /** What the config says about the first `audit-log` in its chain. */
-function auditOptions({ config }: LoadedConfig): AuditOptions {
+async function auditOptions({ config }: LoadedConfig): Promise<AuditOptions> {
+  const { Secret } = await import('@allium/config');
+  const text = (value: unknown) => {
+    if (value instanceof Secret) return value.reveal();
+    return typeof value === 'string' ? value : undefined;
+  };
   const base = Object.entries(config.plugins ?? {}).find(([name]) => isAuditLog(name))?.[1] ?? {};
   for (const one of config.middleware?.chain ?? []) {
     const use = typeof one === 'string' ? one : 'use' in one ? one.use : undefined;
@@ -134,9 +140,4 @@ function auditOptions({ config }: LoadedConfig): AuditOptions {
 
 function isAuditLog(name: string): boolean {
   return name.replace(/[-_]/g, '').toLowerCase() === 'auditlog';
-}
-
-function text(value: unknown): string | undefined {
-  if (value instanceof Secret) return value.reveal();
-  return typeof value === 'string' ? value : undefined;
 }

@@ -1,14 +1,7 @@
 /** `allium doctor`: what is missing before a run can work. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import {
-  createAgent,
-  installedPlugins,
-  type LoadedConfig,
-  type McpServer,
-  resolveConfigStore,
-  Secret,
-} from '@allium/config';
+import type { LoadedConfig, McpServer } from '@allium/config';
 import { type Model, memoryStore, modelName } from 'allium';
 import { describeError, EXIT, isDamage } from '../outcome.js';
 import { type AddCommand, openConfig, type Shell } from '../shell.js';
@@ -105,6 +98,7 @@ function checkKeys(
 }
 
 async function checkModel(loaded: LoadedConfig): Promise<Finding> {
+  const { createAgent, Secret } = await import('@allium/config');
   const { config } = loaded;
   if (config.model === undefined)
     return {
@@ -117,9 +111,8 @@ async function checkModel(loaded: LoadedConfig): Promise<Finding> {
     const bare: LoadedConfig = { ...loaded, config: { model: config.model, plugins: config.plugins } };
     const { model, close } = await createAgent(bare, { store: memoryStore() });
     await close();
-    return (
-      missingProvider(loaded, config.model) ?? { check: 'model', status: 'ok', message: modelName(model) }
-    );
+    const named = config.model instanceof Secret ? config.model.reveal() : config.model;
+    return missingProvider(loaded, named) ?? { check: 'model', status: 'ok', message: modelName(model) };
   } catch (error) {
     return problem('model', error);
   }
@@ -127,12 +120,7 @@ async function checkModel(loaded: LoadedConfig): Promise<Finding> {
 
 /** Provider packages are only loaded with the first request, which is late to learn that one is missing. */
 function missingProvider({ dir }: LoadedConfig, model: unknown): Finding | undefined {
-  const name =
-    model instanceof Secret
-      ? model.reveal()
-      : typeof model === 'string'
-        ? model
-        : (model as { use?: unknown }).use;
+  const name = typeof model === 'string' ? model : (model as { use?: unknown }).use;
   const scheme = typeof name === 'string' ? name.slice(0, name.indexOf('/')) : '';
   if (!['anthropic', 'openai', 'google', 'openai-compatible'].includes(scheme)) return undefined;
   try {
@@ -152,6 +140,7 @@ const LATEST = 100;
 
 async function checkStore(loaded: LoadedConfig): Promise<Finding[]> {
   try {
+    const { resolveConfigStore } = await import('@allium/config');
     const { store, close } = await resolveConfigStore(loaded);
     const damaged: Finding[] = [];
     try {
@@ -177,6 +166,7 @@ async function checkStore(loaded: LoadedConfig): Promise<Finding[]> {
 /** The chain, and each MCP server in it: its tools, with the fingerprints that `pins` takes. */
 async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
   try {
+    const { createAgent } = await import('@allium/config');
     const made = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() });
     const { agent, names, warnings } = made;
     // First, so that explain() knows their tools.
@@ -234,6 +224,7 @@ const NO_MODEL: Model = {
 
 async function checkPlugins({ dir }: LoadedConfig): Promise<Finding> {
   try {
+    const { installedPlugins } = await import('@allium/config');
     const plugins = await installedPlugins(dir);
     const list = plugins.map((one) => `${one.package}@${one.version}`).join(', ');
     return { check: 'plugins', status: 'ok', message: list || 'none installed' };

@@ -1,12 +1,13 @@
 /** The table of commands, in the order `allium --help` lists them. A new command is a file here and a line below. */
 import type { AddCommand } from '../shell.js';
+import { addRun } from './run.js';
 
-/** Loads the file of a command: each needs other modules, and only one of them is run. */
+/** Loads the file of a command: each needs other modules, and only one of them is run. Mostly that is `run`. */
 export type LoadCommand = () => Promise<AddCommand>;
 
 export const COMMANDS: Readonly<Record<string, LoadCommand>> = {
   init: async () => (await import('./init.js')).addInit,
-  run: async () => (await import('./run.js')).addRun,
+  run: async () => addRun,
   chat: async () => (await import('./chat.js')).addChat,
   explain: async () => (await import('./explain.js')).addExplain,
   sessions: async () => (await import('./sessions.js')).addSessions,

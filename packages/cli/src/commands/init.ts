@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, relative, resolve } from 'node:path';
-import { CONFIG_FILES } from '@allium/config';
 import {
   type Choices,
   DEFAULTS,
@@ -45,7 +44,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
   const dir = resolve(io.cwd, folder);
   if (!options.yes && !io.interactive)
     throw new UsageError('There is no terminal to ask in. Pass --yes to take the defaults.');
-  refuseTwins(dir, options.force === true);
+  await refuseTwins(dir, options.force === true);
   const defaults = {
     ...DEFAULTS,
     store: hasSqlite(dir) ? DEFAULTS.store : ('file' as const),
@@ -61,7 +60,8 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
 }
 
 /** A folder has one config: with two, every later command would fail. */
-function refuseTwins(dir: string, force: boolean): void {
+async function refuseTwins(dir: string, force: boolean): Promise<void> {
+  const { CONFIG_FILES } = await import('@allium/config');
   for (const name of CONFIG_FILES.filter((one) => existsSync(join(dir, one)))) {
     const file = join(dir, name);
     if (name !== 'allium.toml')

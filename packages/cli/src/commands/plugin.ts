@@ -2,8 +2,6 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, resolve } from 'node:path';
-import { checkPlugin, installedPlugins, scaffoldPlugin } from '@allium/config';
-import { findRegistered } from 'allium/registry';
 import { codeOf, EXIT, UsageError } from '../outcome.js';
 import { type AddCommand, quoted, type Shell } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
@@ -41,6 +39,8 @@ async function make(
   name: string,
   { dir, json }: { dir: string; json?: boolean },
 ): Promise<void> {
+  const { scaffoldPlugin } = await import('@allium/config');
+  const { findRegistered } = await import('allium/registry');
   const made = await scaffoldPlugin(resolve(io.cwd, dir), name).catch((error: unknown) => {
     // A bad name, or a folder that exists: the config isn't to blame.
     throw codeOf(error) === 'INVALID_OPTION' ? new UsageError((error as Error).message) : error;
@@ -68,6 +68,7 @@ function hasAllium(folder: string): boolean {
 
 async function check(shell: Shell, folder: string, json: boolean): Promise<void> {
   const { io } = shell;
+  const { checkPlugin } = await import('@allium/config');
   const report = await checkPlugin(resolve(io.cwd, folder));
   if (!report.ok) shell.exitCode = EXIT.failed;
   if (json) return printJson(io, report);
@@ -76,6 +77,7 @@ async function check(shell: Shell, folder: string, json: boolean): Promise<void>
 }
 
 async function list({ io }: Shell, json: boolean): Promise<void> {
+  const { installedPlugins } = await import('@allium/config');
   const plugins = await installedPlugins(io.cwd);
   if (json) return printJson(io, plugins);
   if (plugins.length === 0) return note(io, 'No plugins are installed here.');

@@ -1,9 +1,7 @@
 /** `allium replay`: plays a recorded run again, without calling models or tools. */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { resolveConfigModel } from '@allium/config';
 import { type Message, type Model, memoryStore, modelName, type Price } from 'allium';
-import { replay } from 'allium/middleware/replay';
 import { UsageError } from '../outcome.js';
 import { type PlayOptions, play } from '../play.js';
 import {
@@ -40,6 +38,7 @@ async function playAgain(shell: Shell, cassette: string, options: Options): Prom
   const lines = linesOf(shell, cassette);
   const { model, messages } = questionOf(lines, options.run, cassette);
   const price = await priceOf(shell, model);
+  const { replay } = await import('allium/middleware/replay');
   const overrides = {
     model: standIn(model, price),
     store: memoryStore(),
@@ -108,6 +107,7 @@ function withIds(messages: readonly Record<string, unknown>[]): Message[] {
  */
 async function priceOf(shell: Shell, name: string): Promise<Price | undefined> {
   const loaded = await openConfig(shell);
+  const { resolveConfigModel } = await import('@allium/config');
   const model = await resolveConfigModel(loaded).catch(() => undefined);
   return model && modelName(model) === name ? model.price : undefined;
 }

@@ -1,5 +1,5 @@
 /** `allium studio`: a web page over the store of the config. */
-import { createAgent, type LoadedConfig, resolveConfigStore } from '@allium/config';
+import type { LoadedConfig } from '@allium/config';
 import type * as StudioPackage from '@allium/studio';
 import { type Agent, withStoreTimeout } from 'allium';
 import { describeError, UsageError } from '../outcome.js';
@@ -37,6 +37,7 @@ async function studio(shell: Shell, options: Options): Promise<void> {
   const { io } = shell;
   const { startStudio } = await loadStudio(shell);
   const loaded = await openConfig(shell);
+  const { resolveConfigStore } = await import('@allium/config');
   const { store, close } = await resolveConfigStore(loaded);
   try {
     if ((loaded.config.store ?? 'memory') === 'memory')
@@ -77,6 +78,7 @@ async function agentOf(
   store: Parameters<typeof withStoreTimeout>[0],
 ): Promise<{ agent: Agent; close(): Promise<void> } | { problem: string }> {
   try {
+    const { createAgent } = await import('@allium/config');
     return await createAgent(loaded, { store });
   } catch (error) {
     const problem = shell.redactError(describeError(error));

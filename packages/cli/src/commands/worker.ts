@@ -1,6 +1,4 @@
 /** `allium worker`: runs the agent of the config for jobs of a queue. */
-import { createServer } from 'node:http';
-import { resolveConfigStore } from '@allium/config';
 import type { AgentWorker } from '@allium/worker';
 import { connectionOf, type FleetOptions, loadFleet, withFleetOptions } from '../fleet.js';
 import { UsageError } from '../outcome.js';
@@ -37,6 +35,7 @@ async function work(shell: Shell, options: Options): Promise<void> {
     throw new UsageError(
       'Workers need a store that all of them share, such as Postgres. The config has none.',
     );
+  const { resolveConfigStore } = await import('@allium/config');
   const { store, close } = await resolveConfigStore(loaded);
   try {
     await withAgent(shell, { store }, async ({ agent }) => {
@@ -64,7 +63,7 @@ async function work(shell: Shell, options: Options): Promise<void> {
           if (!options.quiet) tell(`${type} ${runId}${outcome ? ` ${outcome.status}` : ''}`);
         },
       });
-      const server = options.port === undefined ? undefined : serve(worker, options.port);
+      const server = options.port === undefined ? undefined : await serve(worker, options.port);
       const ready = worker.ready().then(() => {
         if (!io.signal.aborted)
           tell(`Worker ${worker.id} takes jobs for "${agent.name}", ${options.concurrency} at a time.`);
@@ -87,7 +86,8 @@ function ended(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-function serve(worker: AgentWorker, port: number) {
+async function serve(worker: AgentWorker, port: number) {
+  const { createServer } = await import('node:http');
   const server = createServer((request, response) => {
     const send = (ok: boolean, text: string): void => {
       response.writeHead(ok ? 200 : 503, { 'content-type': 'text/plain; charset=utf-8' }).end(text);
