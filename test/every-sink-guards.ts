@@ -253,6 +253,8 @@ export interface Setting {
   readonly instead?: () => Middleware[];
   /** @default in memory */
   readonly store?: Store;
+  /** The only sinks that the test looks at: what only writes to others is left out. @default all of them */
+  readonly look?: 'requests' | 'disk';
   readonly sessionId?: string;
 }
 

@@ -91,7 +91,7 @@ function scripts(place: Place, secret: string, asks: boolean): { main: Answer[];
 
 /** Runs it, and one run more in the same session. */
 export async function play(setting: Setting): Promise<Sinks> {
-  const { guard, action, mode, place, sessionId = 's' } = setting;
+  const { guard, action, mode, place, look, sessionId = 's' } = setting;
   const sinks = new Sinks();
   const { secret } = GUARDS[guard]!;
   const said = `Well, ${secret}, so it is.`;
@@ -202,8 +202,8 @@ export async function play(setting: Setting): Promise<Sinks> {
       mode === 'retried' ? [retry({ minDelayMs: 0 }), retry({ name: 'r2', on: 'tool', minDelayMs: 0 })] : [];
     const shaped =
       place === 'structured' ? [structuredOutput({ schema: z.object({ note: z.string() }) })] : [];
-    const watching: Middleware[] = [
-      auditLog({ sink: (line) => sinks.add('audit', line) }),
+    // Those of them that keep nothing in the session.
+    const telling: Middleware[] = [
       observability({
         span: (name, attributes) => {
           sinks.add('spans', [name, attributes]);
@@ -212,6 +212,10 @@ export async function play(setting: Setting): Promise<Sinks> {
         counter: (...given) => sinks.add('spans', given),
       }),
       consoleLogger({ level: 'debug', console: { error: logged, info: logged, debug: logged } }),
+    ];
+    const watching: Middleware[] = [
+      auditLog({ sink: (line) => sinks.add('audit', line) }),
+      ...(look ? [] : telling),
     ];
     const helper = new Agent({
       name: 'clerk',
@@ -235,7 +239,7 @@ export async function play(setting: Setting): Promise<Sinks> {
         ...shaped,
         ...more,
         ...(action === 'none' ? [] : (setting.instead ?? guarding)()),
-        otel({ tracerProvider: traces.provider, content: true }),
+        ...(look ? [] : [otel({ tracerProvider: traces.provider, content: true })]),
       ],
     });
   };
@@ -249,10 +253,11 @@ export async function play(setting: Setting): Promise<Sinks> {
       sinks.add('errors', error);
     }
     await agent.observersIdle();
+    if (look === 'disk') return session;
     const messages = await session.messages();
     sinks.add('history', messages);
     const trace = await session.trace();
-    sinks.add('trace', [trace, messages.map(({ id }) => trace?.explain(id))]);
+    if (!look) sinks.add('trace', [trace, messages.map(({ id }) => trace?.explain(id))]);
     // As they were sent: the history beside them is what a guard of requests leaves alone.
     for (const { n, sent } of trace?.records ?? [])
       if (sent)

@@ -116,7 +116,12 @@ describe(`what stores hold of ${played.length} runs, inbox included`, () => {
     const { open, dump, stop } = await DISKS[kind]!(dir);
     const store = open();
     try {
-      const runs = played.map((setting, i) => ({ ...setting, store, sessionId: `s${i}` }));
+      const runs = played.map((setting, i) => ({
+        ...setting,
+        store,
+        look: 'disk' as const,
+        sessionId: `s${i}`,
+      }));
       // Side by side, as servers take their time.
       while (runs.length > 0) await Promise.all(runs.splice(0, 40).map(play));
       const held = await dump();

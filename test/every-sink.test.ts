@@ -58,7 +58,7 @@ describe('maxInputTokens', () => {
     const count = ({ messages }: ModelContext) => (MARK.test(textOfAll(messages)) ? 2 : 1);
     for (const action of ['stop', 'warn'] as const) {
       const instead = () => [maxInputTokens({ limit: 1, count, action })];
-      const settled = some.map((one) => ({ ...one, instead }));
+      const settled = some.map((one) => ({ ...one, instead, look: 'requests' as const }));
       const told = await playAll(settled, (_, sinks) => sinks.marked().includes('requests'));
       // Nobody is sent progress.
       const wanted = settled.map(({ place }) => action === 'warn' && place !== 'update');
@@ -81,7 +81,8 @@ describe('guards at other points', () => {
     const some = pointed('request', guard)
       .filter(({ mode }) => mode === 'run' || mode === 'resumed')
       // No provider is sent details, and a judge of requests is not shown them.
-      .filter(({ place }) => guard !== 'guardrail, judge' || place !== 'details');
+      .filter(({ place }) => guard !== 'guardrail, judge' || place !== 'details')
+      .map((setting): Setting => ({ ...setting, look: 'requests' }));
     const { leaks } = await leaksIn(some, (sink) => sink.startsWith('requests'));
     expect(leaks).toEqual([]);
     sent += some.length;
