@@ -1,7 +1,7 @@
 /** Finds an SQLite: the one built into Node, or the `libsql` package. Neither needs a compiler. */
 
 import fs from 'node:fs';
-import Module, { createRequire } from 'node:module';
+import { createRequire } from 'node:module';
 import path from 'node:path';
 import { AlliumError } from '../../index.js';
 import { makeFolder, pathError } from '../kit/index.js';
@@ -69,7 +69,7 @@ function builtIn(): Constructor | undefined {
 
 function libsql(load: (name: string) => unknown, who: string): Constructor {
   try {
-    return withLists(loadLibsql(load) as Constructor);
+    return withLists(withoutReport(() => load('libsql')) as Constructor);
   } catch (cause) {
     throw new AlliumError(
       'MISSING_DEPENDENCY',
@@ -80,26 +80,19 @@ function libsql(load: (name: string) => unknown, who: string): Constructor {
 }
 
 /**
- * To find out which of its binaries fits this machine, the loader of `libsql` loads two packages, and they make Node
- * write a whole diagnostic report: five times the work of loading the binary. Where `ldd` says that this is glibc, the
- * answer is known, and is given in their place. If another release asks something else, it finds out for itself.
+ * To find out whether this is glibc, the loader of `libsql` makes Node write a whole diagnostic report, which takes
+ * as long as the rest of loading it. If `ldd` says so, the loader gets that answer at once. It would come to the same
+ * answer: it reads that file next. Otherwise it finds out for itself.
  */
-function loadLibsql(load: (name: string) => unknown): unknown {
-  if (!['x64', 'arm64'].includes(process.arch) || !hasGlibc()) return load('libsql');
-  const known: Record<string, unknown> = {
-    '@neon-rs/load': { currentTarget: () => `linux-${process.arch}-gnu` },
-    'detect-libc': { familySync: () => 'glibc', GLIBC: 'glibc', MUSL: 'musl' },
-  };
-  const modules = Module as unknown as { _load: (name: string, ...rest: unknown[]) => unknown };
-  const { _load } = modules;
-  modules._load = (name, ...rest) => known[name] ?? _load(name, ...rest);
+function withoutReport<T>(load: () => T): T {
+  const { report } = process;
+  if (!report || !hasGlibc()) return load();
+  const { getReport } = report;
+  report.getReport = () => ({ header: { glibcVersionRuntime: 'unknown' } });
   try {
-    return load('libsql');
-  } catch {
-    modules._load = _load;
-    return load('libsql');
+    return load();
   } finally {
-    modules._load = _load;
+    report.getReport = getReport;
   }
 }
 

@@ -1,5 +1,4 @@
 import fs from 'node:fs';
-import { createRequire } from 'node:module';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -222,39 +221,26 @@ describe('sqliteStore', () => {
     );
   });
 
-  // Of which libc this is, `ldd` knows as much as those two packages; where it is not glibc, they are asked.
+  // Of which libc this is, `ldd` knows as much as a report; where it is not glibc, the loader asks for one.
   const glibc =
-    ['x64', 'arm64'].includes(process.arch) &&
-    fs.existsSync('/usr/bin/ldd') &&
-    /^(?!.*musl).*GLIBC/s.test(fs.readFileSync('/usr/bin/ldd', 'utf8'));
-  const require = createRequire(import.meta.url);
-  it.runIf(glibc)('tells the loader of libsql which binary fits, the same one that it finds itself', () => {
+    fs.existsSync('/usr/bin/ldd') && /^(?!.*musl).*GLIBC/s.test(fs.readFileSync('/usr/bin/ldd', 'utf8'));
+  it.runIf(glibc)('spares the loader of libsql a diagnostic report, and nobody else', () => {
+    const { report } = process;
+    const { getReport } = report;
+    let seen: unknown;
     class Libsql {}
-    const seen: unknown[] = [];
-    let asked: unknown;
     const load = () => {
-      asked = require('@neon-rs/load');
-      seen.push(require('@neon-rs/load').currentTarget(), require('detect-libc').familySync());
+      seen = report.getReport();
       return Libsql;
     };
     openDatabase('x', () => undefined, load);
-    const own = require('@neon-rs/load');
-    expect(asked).not.toBe(own);
-    expect(seen).toEqual([own.currentTarget(), require('detect-libc').familySync()]);
+    expect(seen).toEqual({ header: { glibcVersionRuntime: expect.any(String) } });
+    expect(report.getReport).toBe(getReport);
     const missing = () => {
       throw new Error("Cannot find module 'libsql'");
     };
     expect(() => openDatabase('x', () => undefined, missing)).toThrow('npm install libsql');
-    expect(require('@neon-rs/load')).toBe(own);
-  });
-
-  it('lets a libsql that asks for more find out for itself', () => {
-    class Libsql {}
-    const load = () => {
-      require('@neon-rs/load').load('x');
-      return Libsql;
-    };
-    expect(openDatabase('x', () => undefined, load)).toBeInstanceOf(Libsql);
+    expect(report.getReport).toBe(getReport);
   });
 
   it('refuses options and ids it cannot use', () => {
