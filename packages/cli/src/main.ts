@@ -9,8 +9,17 @@ import { logLine } from './terminal/text.js';
 /** Runs the command that this process was started with. Its end is that of the command. */
 export async function start(): Promise<void> {
   const abort = new AbortController();
-  const { stdin, stdout, stderr, env } = process;
-  const io = makeIo({ stdin, stdout, stderr, env, cwd: process.cwd(), signal: abort.signal });
+  const { stdout, stderr, env } = process;
+  const io = makeIo({
+    get stdin() {
+      return process.stdin;
+    },
+    stdout,
+    stderr,
+    env,
+    cwd: process.cwd(),
+    signal: abort.signal,
+  });
 
   // The first signal lets the run end properly; a second one ends the program at once.
   process.on('SIGINT', () => {

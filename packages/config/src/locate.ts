@@ -2,18 +2,27 @@
 
 export type KeyPath = readonly (string | number)[];
 
-/** `lineOf(path)` gives the line of the key, or of the nearest one above it. The text has been parsed before. */
+/**
+ * `lineOf(path)` gives the line of the key, or of the nearest one above it. The text has been parsed before. It is searched
+ * for keys when somebody asks for the first time: a config without mistakes needs none of it.
+ */
 export function locator(text: string, format: 'toml' | 'json'): (path: KeyPath) => number | undefined {
-  const scan = new Scan(text);
-  if (format === 'toml') scan.document();
-  else scan.value([]);
+  let lines: ReadonlyMap<string, number> | undefined;
   return (path) => {
+    lines ??= linesOf(text, format);
     for (let length = path.length; length > 0; length--) {
-      const line = scan.lines.get(keyOf(path.slice(0, length)));
+      const line = lines.get(keyOf(path.slice(0, length)));
       if (line !== undefined) return line;
     }
     return undefined;
   };
+}
+
+function linesOf(text: string, format: 'toml' | 'json'): ReadonlyMap<string, number> {
+  const scan = new Scan(text);
+  if (format === 'toml') scan.document();
+  else scan.value([]);
+  return scan.lines;
 }
 
 function keyOf(path: KeyPath): string {

@@ -33,14 +33,18 @@ export interface IoParts {
   readonly signal?: AbortSignal;
 }
 
-export function makeIo({ stdin, stdout, stderr, env, cwd, signal }: IoParts): Io {
+/** Whoever needs no input doesn't touch `parts.stdin`: for Node that would mean to open it. */
+export function makeIo(parts: IoParts): Io {
+  const { stdout, stderr, env, cwd, signal } = parts;
   return {
-    stdin,
+    get stdin() {
+      return parts.stdin;
+    },
     stdout,
     stderr,
     env,
     cwd,
-    interactive: stdin.isTTY === true && stderr.isTTY === true && !isCi(env),
+    interactive: stderr.isTTY === true && !isCi(env) && parts.stdin.isTTY === true,
     out: styleFor(stdout, env),
     err: styleFor(stderr, env),
     signal: signal ?? new AbortController().signal,
