@@ -3,7 +3,15 @@
 // many small ones takes longer than reading them. The page of Studio is built with vite.
 
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -83,6 +91,14 @@ const GROUPS = {
 };
 
 /**
+ * Packages that others need not install, because they become part of ours: loading many files takes longer than loading
+ * one. Their licences are shipped with them.
+ *
+ * @type {Record<string, string[]>}
+ */
+const BROUGHT = { cli: ['commander'] };
+
+/**
  * A file with other characters takes longer to read, and twice the memory for as long as the process runs.
  *
  * @type {import('rolldown').Plugin}
@@ -114,10 +130,13 @@ async function bundle(/** @type {string} */ folder) {
       .map((path) => [path.slice(0, -'.js'.length), join(build, path)]),
   );
   for (const path of modules(dist)) rmSync(join(dist, path));
+  const brought = BROUGHT[basename(folder)] ?? [];
+  for (const name of brought)
+    copyFileSync(join(root, 'node_modules', name, 'LICENSE'), join(dist, `LICENSE-${name}`));
   const bundled = await rolldown({
     input,
-    platform: 'neutral',
-    external: /^[^./]/,
+    platform: brought.length > 0 ? 'node' : 'neutral',
+    external: (id) => /^[^./]/.test(id) && !brought.includes(id),
     // The other files of the command line import what they share from the program itself.
     preserveEntrySignatures: basename(folder) === 'cli' ? 'allow-extension' : 'exports-only',
   });
@@ -146,7 +165,8 @@ function removeStale(/** @type {string} */ src, /** @type {string} */ dist) {
     const output = join(dist, entry.name);
     const source = join(src, entry.name.replace(/(\.d\.ts|\.js)(\.map)?$/, '.ts'));
     if (entry.isDirectory() && existsSync(source)) removeStale(source, output);
-    else if (!existsSync(source) && !KEPT.has(entry.name)) rmSync(output, { recursive: true });
+    else if (!existsSync(source) && !KEPT.has(entry.name) && !entry.name.startsWith('LICENSE-'))
+      rmSync(output, { recursive: true });
   }
 }
 

@@ -1,6 +1,14 @@
 // The command line as users install it: packed, in a project of theirs, on every version of Node that is supported.
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { publint } from 'publint';
@@ -10,7 +18,7 @@ import { KEYS, openTerminal } from '../packages/cli/test/terminal.js';
 import { nodeProgram } from '../scripts/node-versions.mjs';
 import { npmRegistry } from '../scripts/npm-registry.mjs';
 import { packedCli } from '../scripts/packed-cli.mjs';
-import { root } from '../scripts/repository.mjs';
+import { root, tsc } from '../scripts/repository.mjs';
 import { cleanEnvironment, mustRun, runCommand } from '../scripts/run-command.mjs';
 
 let project: Awaited<ReturnType<typeof packedCli>>;
@@ -117,6 +125,24 @@ it('holds the build, the program, README and licence, and no tests', () => {
     expect.arrayContaining(['LICENSE', 'README.md', join('bin', 'allium.mjs'), join('dist', 'main.js')]),
   );
   expect(files.filter((file) => /\.test\.|tsbuildinfo/.test(file))).toEqual([]);
+});
+
+it('has declarations that need nothing but what is installed', async () => {
+  const file = join(project.folder, 'types.mts');
+  writeFileSync(file, "import { main, makeIo } from '@allium/cli';\nvoid main([], makeIo(null as never));\n");
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--pretty', 'false'];
+  const types = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node'];
+  const { stdout } = await runCommand(process.execPath, [tsc, ...options, ...types, file], {
+    cwd: project.folder,
+  });
+  expect(stdout).toBe('');
+});
+
+it.each([
+  ['packages/cli/dist/LICENSE-commander', ['Copyright (c) 2011 TJ Holowaychuk']],
+  ['packages/studio/web/dist/licenses.md', ['## preact ', '## @preact/signals ', '## uplot ', '## diff ']],
+])('what is built into a package comes with its licence: %s', (file, texts) => {
+  for (const text of texts) expect(readFileSync(join(root, file), 'utf8')).toContain(text);
 });
 
 it('is in ASCII, with the kernel: other texts take longer to read at every start', () => {

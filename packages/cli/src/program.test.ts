@@ -8,7 +8,8 @@ import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { root } from '../../../scripts/repository.mjs';
 import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageError } from './outcome.js';
-import { main, makeProgram } from './program.js';
+import { makeParser } from './parser.js';
+import { main } from './program.js';
 import { makeIo } from './terminal/io.js';
 import { versionOf } from './versions.js';
 
@@ -32,7 +33,7 @@ async function run(...args: string[]) {
 }
 
 const page = readFileSync(join(root, 'docs/guide/command-line.md'), 'utf8');
-const program = await makeProgram({
+const program = await makeParser({
   io: testIo().io,
   exitCode: 0,
   configFile: undefined,

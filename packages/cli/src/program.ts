@@ -1,16 +1,12 @@
 /** The command line: reads the arguments, runs one command, and answers with an exit code. */
-import { createRequire } from 'node:module';
-import type { Command } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { COMMANDS, type LoadCommand } from './commands/index.js';
 import { exitCodeOfEnding } from './ending.js';
-import { codeOf, describeError, EXIT, exitCodeOfError, exitCodes } from './outcome.js';
+import { codeOf, describeError, EXIT, exitCodeOfError } from './outcome.js';
+import { makeParser } from './parser.js';
 import { programName, type Shell, tellStack } from './shell.js';
-import { type Io, note, printJson, write } from './terminal/io.js';
+import { type Io, note, printJson } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
-import { versionOf } from './versions.js';
-
-// Commander is CommonJS: an import would first search all of it for its exported names.
-const commander = createRequire(import.meta.url)('commander') as typeof import('commander');
 
 /** Runs the command that `args` name (without node and script). Never throws, never ends the process. */
 export async function main(args: readonly string[], given: Io): Promise<number> {
@@ -23,20 +19,20 @@ export async function main(args: readonly string[], given: Io): Promise<number> 
     redact: (text) => text,
     redactError: (text) => text,
   };
-  const program = await makeProgram(shell, commandsFor(args));
+  const program = await makeParser(shell, commandsFor(args));
   try {
     await program.parseAsync([...args], { from: 'user' });
     return exitCodeOfEnding(io.signal) ?? shell.exitCode;
   } catch (error) {
     // Commander has shown the requested help, or has said what is wrong; a program reads that on stdout.
-    const helped = error instanceof commander.CommanderError && error.exitCode === 0;
+    const helped = error instanceof CommanderError && error.exitCode === 0;
     if (helped) return EXIT.done;
     if (io.signal.aborted && isAbort(error)) return exitCodeOfEnding(io.signal) ?? EXIT.aborted;
     const advice = adviceFor(shell, error, program);
     const text = shell.redactError(describeError(error)) + advice;
     if (shell.json || args.includes('--json'))
       printJson(io, { type: 'error', code: codeOf(error), message: text }, 0);
-    if (error instanceof commander.CommanderError) {
+    if (error instanceof CommanderError) {
       if (advice) note(io, advice.trim());
       return EXIT.usage;
     }
@@ -67,47 +63,6 @@ function commandsFor(args: readonly string[]): readonly LoadCommand[] {
   const named = Object.hasOwn(COMMANDS, first ?? '') ? COMMANDS[first!] : undefined;
   return named ? [named] : Object.values(COMMANDS);
 }
-
-/** Exported for the docs, which show its help. */
-export async function makeProgram(
-  shell: Shell,
-  commands: readonly LoadCommand[] = Object.values(COMMANDS),
-): Promise<Command> {
-  const { io } = shell;
-  const program = new commander.Command('allium')
-    .description('Runs agents that a config file describes (allium.toml), and shows what they did.')
-    .usage('<command> [options]')
-    .option('-c, --config <file>', 'use this config file instead of searching upward for allium.toml')
-    .option('--no-color', 'no colours; the same as NO_COLOR=1')
-    .version(versionOf('@allium/cli'), '-V, --version', 'print the version of the command line')
-    .helpCommand('help [command]', 'show how a command is used')
-    .configureOutput({
-      writeOut: (text) => write(io, 'stdout', text),
-      writeErr: (text) => write(io, 'stderr', text),
-      getOutHelpWidth: () => io.stdout.columns ?? 100,
-      getErrHelpWidth: () => io.stderr.columns ?? 100,
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    })
-    .configureHelp({ showGlobalOptions: true })
-    .showSuggestionAfterError()
-    .showHelpAfterError('(add --help for how it is used)')
-    .exitOverride()
-    .hook('preAction', (_, command) => {
-      const { config, json } = command.optsWithGlobals() as { config?: string; json?: boolean };
-      shell.configFile = config;
-      shell.json = json === true;
-    });
-  for (const add of await Promise.all(commands.map((load) => load()))) add(program, shell);
-  program.addHelpText('after', `\n${START}\n\n${exitCodes()}`);
-  return program;
-}
-
-const START = `First steps:
-  allium init                      write an allium.toml that works at once, without a key
-  allium run "What can you do?"    ask one thing; the answer goes to stdout
-  allium chat                      talk
-  allium doctor                    find out what is missing`;
 
 function withoutColour(io: Io): Io {
   const env = { ...io.env, NO_COLOR: '1' };

@@ -12,6 +12,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
+    // The packages that are in the page allow that if their licences come with them.
+    license: { fileName: 'licenses.md' },
     rolldownOptions: {
       output: {
         entryFileNames: 'assets/[name]-[hash].js',
