@@ -96,7 +96,7 @@ const GROUPS = {
  *
  * @type {Record<string, string[]>}
  */
-const BROUGHT = { cli: ['commander'] };
+const BROUGHT = { cli: ['commander'], config: ['smol-toml'] };
 
 /**
  * A file with other characters takes longer to read, and twice the memory for as long as the process runs.

@@ -140,6 +140,7 @@ it('has declarations that need nothing but what is installed', async () => {
 
 it.each([
   ['packages/cli/dist/LICENSE-commander', ['Copyright (c) 2011 TJ Holowaychuk']],
+  ['packages/config/dist/LICENSE-smol-toml', ['Copyright (c) Squirrel Chat']],
   ['packages/studio/web/dist/licenses.md', ['## preact ', '## @preact/signals ', '## uplot ', '## diff ']],
 ])('what is built into a package comes with its licence: %s', (file, texts) => {
   for (const text of texts) expect(readFileSync(join(root, file), 'utf8')).toContain(text);

@@ -1,9 +1,9 @@
 /** Finds, reads and checks a config file. */
 import { existsSync, lstatSync, readFileSync, statSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { basename, dirname, join, resolve } from 'node:path';
 import { checkKeys, closestName } from 'allium/kit';
 import { checkOptionsSchema } from 'allium/registry';
+import { parse as parseToml, TomlError } from 'smol-toml';
 import { ConfigError } from './config-error.js';
 import { interpolate, isTable, variablesIn } from './interpolate.js';
 import { type KeyPath, locator } from './locate.js';
@@ -118,10 +118,8 @@ function textOf(file: string): string {
 }
 
 function toml(file: string, text: string): unknown {
-  // Only if there is TOML. Required and not imported: that loads one file instead of nine.
-  const { parse, TomlError } = createRequire(import.meta.url)('smol-toml') as typeof import('smol-toml');
   try {
-    return parse(text);
+    return parseToml(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const [message = ''] = error.message.split('\n');
