@@ -12,6 +12,7 @@ import { type Limits, limitsFromJson } from '../protocol/limits.js';
 import type { CellHolder } from '../protocol/state.js';
 import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
+import type { ChangedCalls } from './changed-calls.js';
 
 /** An assistant message whose calls are not all answered yet. */
 export interface OpenBatch {
@@ -77,11 +78,12 @@ export interface Decided {
   readonly answers: Map<string, EntryBody & { readonly type: 'answer' }>;
   /** By call id and hash of the arguments. */
   readonly verdicts: Map<string, unknown>;
+  changed: ChangedCalls | undefined;
 }
 
 /** Made on demand, because most runs never ask. */
 export function decided(run: OpenRun): Decided {
-  run.decided ??= { answers: new Map(), verdicts: new Map() };
+  run.decided ??= { answers: new Map(), verdicts: new Map(), changed: undefined };
   return run.decided;
 }
 

@@ -13,6 +13,7 @@ import {
 import { type CellHolder, storedIn } from '../protocol/state.js';
 import type { EntryBody, NewEntry } from '../protocol/store.js';
 import { type Allowed, allowing, revoking } from './allowances.js';
+import { changing } from './changed-calls.js';
 import { History } from './history.js';
 import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './journaled-run.js';
 
@@ -42,6 +43,8 @@ export class SessionState implements CellHolder {
   withheld = false;
   /** What people approved for the rest of the session. */
   allowed: Allowed | undefined = undefined;
+  /** Ids of answered calls whose arguments a person changed. */
+  changedCalls: ReadonlySet<string> | undefined = undefined;
   open: OpenRun | undefined;
   /** How the last run ended. */ ended: (EntryBody & { readonly type: 'run_end' }) | undefined;
   turns = 0;
@@ -146,9 +149,13 @@ export class SessionState implements CellHolder {
   }
 
   private answered(run: OpenRun, entry: NewEntry & { readonly type: 'answer' }): void {
-    this.allowed = allowing(this.allowed, run.requests.get(entry.requestId), entry.decision, entry.at);
-    run.requests.delete(entry.requestId);
-    decided(run).answers.set(entry.requestId, entry);
+    const { requestId, decision } = entry;
+    const request = run.requests.get(requestId);
+    this.allowed = allowing(this.allowed, request, decision, entry.at);
+    run.requests.delete(requestId);
+    const about = decided(run);
+    about.answers.set(requestId, entry);
+    about.changed = changing(about.changed, requestId, request, decision);
   }
 
   private takeMessage(run: OpenRun, entry: EntryBody & { type: 'message' }): void {
@@ -213,6 +220,8 @@ export class SessionState implements CellHolder {
     run.count += batch.calls.length;
     run.terminate = batch.terminating === batch.calls.length;
     run.batch = undefined;
+    if (run.decided?.changed)
+      this.changedCalls = new Set([...(this.changedCalls ?? []), ...run.decided.changed.values()]);
     run.decided = undefined;
     if (run.requests.size > 0) run.requests.clear();
   }

@@ -13,7 +13,7 @@ import { newRun, type OpenRun } from './journaled-run.js';
 import { FEWEST_BETWEEN, type SessionState } from './session-state.js';
 
 /** Raise it when the contents change: snapshots of other versions aren't used. */
-const VERSION = 2;
+const VERSION = 3;
 
 /**
  * Limits a snapshot to the length of so many entries, so that all of them together stay a tenth of the journal or
@@ -43,12 +43,14 @@ export function dueSnapshot(
 export function restore(state: SessionState, snapshot: Snapshot): boolean {
   const from = parsed(snapshot.state);
   if (from === undefined) return false;
-  const { version, length, last, pinnedAt, entry, allowed, usage, open, cells, lastCells, ...plain } = from;
+  const { version, length, last, pinnedAt, entry, allowed, usage, open, cells, lastCells, ...rest } = from;
+  const { changedCalls, ...plain } = rest;
   Object.assign(state, plain, {
     history: last ? new History({ length, seq: snapshot.seq, last, pinnedAt }) : new History(),
     cells: cells && new Map(cells),
     lastCells: lastCells && new Map(lastCells),
     allowed: allowed && new Map(allowed),
+    changedCalls: changedCalls && new Set(changedCalls),
     costUsd: from.costUsd,
     open: open && restoredRun(open),
     seq: snapshot.seq,
@@ -88,6 +90,7 @@ function kept(state: SessionState, { type, at, runId }: NewEntry & { readonly ru
     cells: listOf(state),
     lastCells: listOf({ cells: state.lastCells }),
     allowed: allowed && [...allowed],
+    changedCalls: state.changedCalls && [...state.changedCalls],
     usage: state.usage.snapshot(),
     costUsd: state.costUsd,
     open: open && keptRun(open),

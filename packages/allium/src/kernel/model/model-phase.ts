@@ -19,6 +19,7 @@ import {
 import * as rules from '../plan/rules.js';
 import { controlKind, type RestartTurn, StopRun } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
+import { withChangedCalls } from './changed-calls.js';
 import { callModel } from './model-call.js';
 import type { Calling, ModelRun } from './model-run.js';
 import { type Answer, type Decided, writeAnswer } from './write-answer.js';
@@ -41,13 +42,16 @@ function newMessage(run: ModelRun): LiveMessage {
 function contextOf(run: ModelRun, live: LiveMessage): Calling {
   const scope = new Scope(run.scope);
   const call = new ModelSeam(run, scope, live, run.history.length);
-  const { pendingInput: pending, request } = run;
-  if (!pending) return new ModelContext(run, scope, request, call) as Calling;
-  const messages = Object.freeze([...run.history.request(run.history.length), ...pending.messages]);
+  const { pendingInput: pending, request, history, state } = run;
+  if (!pending && !state.changedCalls) return new ModelContext(run, scope, request, call) as Calling;
+  const told = withChangedCalls(history.request(history.length), state.changedCalls);
+  const messages = pending ? Object.freeze([...told, ...pending.messages]) : told;
   const ctx = new ModelContext(run, scope, { ...request, messages }, call) as Calling;
   call.given = ctx._request;
-  ctx._state = pending.written?.inner();
-  pending.abortIfRefused(scope);
+  if (pending) {
+    ctx._state = pending.written?.inner();
+    pending.abortIfRefused(scope);
+  }
   return ctx;
 }
 
