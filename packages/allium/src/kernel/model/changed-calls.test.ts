@@ -1,4 +1,13 @@
-import { Agent, type Decision, type Message, type Middleware, memoryStore, textOf, tool } from 'allium';
+import {
+  Agent,
+  type Decision,
+  type Message,
+  type Middleware,
+  memoryStore,
+  type Store,
+  textOf,
+  tool,
+} from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { subagents } from 'allium/middleware/subagents';
@@ -17,7 +26,7 @@ const resultsIn = (messages: readonly Message[] = []) =>
   messages.filter(({ role }) => role === 'tool').map(textOf);
 const sent = (model: ScriptedModel, at = -1) => resultsIn(model.requests.at(at)?.messages);
 
-function world(middleware: readonly Middleware[] = [approval()], store = memoryStore()) {
+function world(middleware: readonly Middleware[] = [approval()], store: Store = memoryStore()) {
   return (...script: Parameters<typeof scriptedModel>[0]) => {
     const model = scriptedModel(script);
     return { model, session: new Agent({ model, tools: [pay], middleware, store }).session('s') };
