@@ -9,6 +9,7 @@ import {
   tool,
 } from 'allium';
 import { approval } from 'allium/middleware/approval';
+import { contextEditing } from 'allium/middleware/context-editing';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { subagents } from 'allium/middleware/subagents';
 import { type ScriptedModel, scriptedModel, toolCalls } from 'allium/testing';
@@ -17,7 +18,7 @@ import { z } from 'zod';
 import { breakingStore, watch, watched } from '../../../../../test/run-checks.js';
 
 const NOTE =
-  'Note: a person changed the arguments of this call. The result above is for the changed arguments, as intended.';
+  'Note: a person changed the arguments of this call on purpose. What follows is the result for the changed arguments.';
 const input = z.object({ amount: z.number(), currency: z.string().default('EUR') });
 const pay = tool({ name: 'pay', description: '', input, execute: ({ amount }) => `Paid ${amount}.` });
 const call = (amount: number, id = 'c1') => toolCalls({ name: 'pay', args: { amount }, id });
@@ -45,9 +46,9 @@ describe('a call whose arguments a person changed', () => {
     const answers = { [resumed.result.pending[0]!.id]: { type: 'approve' } as const };
     const ended = await watch(third.session.resumeStream({ answers }));
     const later = await watched(third.session, 'And?');
-    expect(sent(second.model)).toEqual([`Paid 100.\n\n${NOTE}`]);
-    expect(sent(third.model, 0)).toEqual([`Paid 100.\n\n${NOTE}`, 'Paid 5.']);
-    expect(sent(third.model, 1)).toEqual([`Paid 100.\n\n${NOTE}`, 'Paid 5.']);
+    expect(sent(second.model)).toEqual([`${NOTE}\n\nPaid 100.`]);
+    expect(sent(third.model, 0)).toEqual([`${NOTE}\n\nPaid 100.`, 'Paid 5.']);
+    expect(sent(third.model, 1)).toEqual([`${NOTE}\n\nPaid 100.`, 'Paid 5.']);
     for (const told of [resumed.events, resumed.result, ended.result, later.events, later.result])
       expect(JSON.stringify(told)).not.toContain('Note:');
     expect(JSON.stringify(await third.session.messages())).not.toContain('Note:');
@@ -77,12 +78,12 @@ describe('a call whose arguments a person changed', () => {
       callId === 'b' ? edit : callId === 'a' ? { type: 'approve' } : { type: 'reject', reason: 'No.' };
     const { model, session } = world([asking])(batch, 'Done.');
     await session.run('go', { onRequest });
-    expect(sent(model)).toEqual(['Paid 1.', `Paid 100.\n\n${NOTE}`, 'No.']);
+    expect(sent(model)).toEqual(['Paid 1.', `${NOTE}\n\nPaid 100.`, 'No.']);
     const posted = world([asking])(call(5), 'Done.');
     const { pending } = await posted.session.run('go');
     await posted.session.answer(pending[0]!.id, edit);
     await posted.session.resume();
-    expect(sent(posted.model)).toEqual([`Paid 100.\n\n${NOTE}`]);
+    expect(sent(posted.model)).toEqual([`${NOTE}\n\nPaid 100.`]);
   });
 
   it('is noted after a crash between the answer and any later step', async () => {
@@ -99,7 +100,7 @@ describe('a call whose arguments a person changed', () => {
       else await session.resume().catch(() => {});
       await session.run('And?');
       expect(sent(model), `after ${appends} appends`).toEqual([
-        expect.stringMatching(/^(Paid 100|In doubt).*as intended\.$/s),
+        expect.stringMatching(/^Note: .*\n\n(Paid 100|In doubt)/),
       ]);
     }
   });
@@ -111,10 +112,10 @@ describe('a call whose arguments a person changed', () => {
     for (let i = 0; i < 150; i++) await session.run('More.');
     const other = open('Done.', 'Forked.');
     await other.session.run('And?');
-    expect(sent(other.model)).toEqual([`Paid 100.\n\n${NOTE}`]);
+    expect(sent(other.model)).toEqual([`${NOTE}\n\nPaid 100.`]);
     const fork = await other.session.fork();
     await fork.run('And here?');
-    expect(sent(other.model)).toEqual([`Paid 100.\n\n${NOTE}`]);
+    expect(sent(other.model)).toEqual([`${NOTE}\n\nPaid 100.`]);
   });
 
   it('is noted in what rules, layers and caches of requests see', async () => {
@@ -132,8 +133,18 @@ describe('a call whose arguments a person changed', () => {
       'Done.',
     );
     await session.run('go', { onRequest: () => edit });
-    expect(seen.slice(2)).toEqual([[`Paid 100.\n\n${NOTE}`], [`Paid 100.\n\n${NOTE}`]]);
-    expect(sent(model)).toEqual([`Paid 100.\n\n${NOTE}`]);
+    expect(seen.slice(2)).toEqual([[`${NOTE}\n\nPaid 100.`], [`${NOTE}\n\nPaid 100.`]]);
+    expect(sent(model)).toEqual([`${NOTE}\n\nPaid 100.`]);
+  });
+
+  it('is noted if its result is cleared', async () => {
+    const clearing = contextEditing({ clearToolResultsAfterTokens: 0, keep: 0, placeholder: '[cleared]' });
+    const long = tool({ name: 'pay', description: '', input, execute: () => 'Paid. '.repeat(100) });
+    const model = scriptedModel([call(500), 'Done.']);
+    await new Agent({ model, tools: [long], middleware: [approval(), clearing] }).run('go', {
+      onRequest: () => edit,
+    });
+    expect(sent(model)).toEqual([`${NOTE}\n\n[cleared]`]);
   });
 
   it('is not noted if guards refuse what the person wrote', async () => {
@@ -180,16 +191,16 @@ describe('a call whose arguments a person changed', () => {
     const session = agent.session('s');
     const { pending } = await session.run('go');
     await session.resume({ answers: { [pending[0]!.id]: edit } });
-    expect(sent(child)).toEqual([`Paid 100.\n\n${NOTE}`]);
+    expect(sent(child)).toEqual([`${NOTE}\n\nPaid 100.`]);
     expect(JSON.stringify(parent.requests)).not.toContain('Note:');
   });
 
-  it('has its note in the last text of the result, or after what is no text', async () => {
+  it('has its note in the first text of the result, or before what is no text', async () => {
     const image = { type: 'image', data: 'aGk=', mimeType: 'image/png' } as const;
     const draw = tool({ name: 'draw', description: '', input: z.object({}).loose(), execute: () => [image] });
     const model = scriptedModel([toolCalls({ name: 'draw', args: { size: 1 } }), 'Done.']);
     const agent = new Agent({ model, tools: [draw], middleware: [approval()] });
     await agent.run('go', { onRequest: () => edit });
-    expect(model.requests[1]!.messages.at(-1)!.content).toEqual([image, { type: 'text', text: NOTE }]);
+    expect(model.requests[1]!.messages.at(-1)!.content).toEqual([{ type: 'text', text: NOTE }, image]);
   });
 });

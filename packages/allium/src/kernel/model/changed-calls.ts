@@ -5,9 +5,9 @@
 import type { Message, ToolContent, ToolMessage } from '../messages/messages.js';
 
 const NOTE =
-  'Note: a person changed the arguments of this call. The result above is for the changed arguments, as intended.';
+  'Note: a person changed the arguments of this call on purpose. What follows is the result for the changed arguments.';
 
-/** The messages, with a note after the results of calls that a person changed. */
+/** The messages, with a note before the results of calls that a person changed, unless it is there already. */
 export function withChangedCalls(
   messages: readonly Message[],
   changed: ReadonlySet<string> | undefined,
@@ -26,15 +26,18 @@ const made = new WeakMap<ToolMessage, ToolMessage>();
 function noted(message: ToolMessage): ToolMessage {
   const known = made.get(message);
   if (known) return known;
-  const content: readonly ToolContent[] = Object.freeze(withNote(message.content));
-  const one = Object.freeze({ ...message, content });
-  made.set(message, one);
+  const content = withNote(message.content);
+  const one =
+    content === message.content ? message : Object.freeze({ ...message, content: Object.freeze(content) });
+  // A hook may still change what isn't frozen.
+  if (Object.isFrozen(message)) made.set(message, one);
   return one;
 }
 
-/** In the last text if there is one: not every provider takes a list of texts as a result. */
+/** In the first text if there is one: not every provider takes a list of texts as a result. */
 function withNote(content: readonly ToolContent[]): readonly ToolContent[] {
-  const last = content.at(-1);
-  if (last?.type !== 'text') return [...content, Object.freeze({ type: 'text', text: NOTE })];
-  return [...content.slice(0, -1), Object.freeze({ ...last, text: `${last.text}\n\n${NOTE}` })];
+  const [first, ...rest] = content;
+  if (first?.type !== 'text') return [Object.freeze({ type: 'text', text: NOTE }), ...content];
+  if (first.text.startsWith(NOTE)) return content;
+  return [Object.freeze({ ...first, text: `${NOTE}\n\n${first.text}` }), ...rest];
 }

@@ -95,8 +95,11 @@ async function transform(run: ModelRun, ctx: Calling): Promise<void> {
     const given = ctx.messages;
     const steps = await rules.transformContext(transformContext, given, ctx);
     const last = steps.at(-1);
-    if (last)
-      ctx.messages = withoutOrphans(run, last.messages, (problems) => causedBy(steps, given, problems));
+    if (last) {
+      const kept = withoutOrphans(run, last.messages, (problems) => causedBy(steps, given, problems));
+      // A step may have put something else in the place of a result.
+      ctx.messages = withChangedCalls(kept, run.state.changedCalls);
+    }
   }
   if (transformSystemPrompt.length > 0)
     ctx.systemPrompt = await rules.transformSystemPrompt(transformSystemPrompt, ctx.systemPrompt, ctx);
