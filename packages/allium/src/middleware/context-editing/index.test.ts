@@ -1,4 +1,4 @@
-import { Agent, memoryStore, textOf, tool, toolResult } from 'allium';
+import { Agent, type Middleware, memoryStore, syntheticUserMessage, textOf, tool, toolResult } from 'allium';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -45,6 +45,28 @@ describe('contextEditing', () => {
     const { agent, sent } = setup({ clearToolResultsAfterTokens: 400, keep: 0 }, 6);
     await agent.run('Read.');
     expect(sent(6).every((said) => CLEARED.test(said))).toBe(true);
+  });
+
+  it('leaves what the model has not read yet, however many results came at once', async () => {
+    const execute = ({ n }: { n: number }) => `${n}:`.padEnd(200, 'r');
+    const read = tool({ name: 'read', description: 'Reads.', input: z.object({ n: z.number() }), execute });
+    const batch = (...ns: number[]) => toolCalls(...ns.map((n) => ({ name: 'read', args: { n } })));
+    const view: Middleware = {
+      name: 'view',
+      transformContext: (messages) => [...messages, syntheticUserMessage('Go on.', { source: 'view' })],
+    };
+    for (const order of [0, 1]) {
+      const middleware = [contextEditing({ clearToolResultsAfterTokens: 0, keep: 1, tokenCounter }), view];
+      if (order === 1) middleware.reverse();
+      const model = scriptedModel([batch(1, 2), batch(3, 4, 5, 6), batch(7), text('ok')]);
+      await new Agent({ model, tools: [read], middleware }).run('Read.');
+      const left = model.requests.map(({ messages }) =>
+        messages.flatMap((message) =>
+          message.role === 'tool' && !CLEARED.test(textOf(message)) ? textOf(message)[0] : [],
+        ),
+      );
+      expect(left).toEqual([[], ['1', '2'], ['3', '4', '5', '6'], ['7']]);
+    }
   });
 
   it('keeps calls, ids and errors, and makes the same message each time', async () => {

@@ -1,6 +1,6 @@
 /** Takes the content of old tool results out of long requests: the calls stay, what they returned does not. */
 
-import { isPinned } from '../../context-window/pins.js';
+import { isPassing, isPinned } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor } from '../../context-window/token-meter.js';
 import {
@@ -29,7 +29,10 @@ export const OPTIONS = {
    * 0. @default 100_000
    */
   clearToolResultsAfterTokens: kinds.withDefault(kinds.integer(0), 100_000),
-  /** How many of the latest results stay: an integer ≥ 0. @default 3 */
+  /**
+   * How many of the latest results stay, and with them all that the model has not read yet; 0 clears every
+   * result: an integer ≥ 0. @default 3
+   */
   keep: kinds.withDefault(kinds.integer(0), 3),
   /** Clear the arguments of these calls, too. @default false */
   clearInputs: kinds.withDefault(kinds.flag, false),
@@ -89,12 +92,17 @@ export function contextEditing(options: ContextEditingOptions = {}): Middleware 
   });
 }
 
-/** The index of the first result that stays. */
+/**
+ * The index of the first message whose result stays. Those after the model's last answer stay, too: it hasn't read them
+ * yet, and would only call again.
+ */
 function latest(messages: readonly Message[], keep: number): number {
+  if (keep === 0) return messages.length;
+  const unread = messages.findLastIndex((message) => message.role === 'assistant' && !isPassing(message)) + 1;
   let left = keep;
   for (let i = messages.length - 1; i >= 0; i--) {
     if (messages[i]!.role !== 'tool') continue;
-    if (left === 0) return i + 1;
+    if (left === 0) return Math.min(i + 1, unread);
     left--;
   }
   return 0;
