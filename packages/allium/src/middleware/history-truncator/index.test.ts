@@ -94,6 +94,32 @@ describe('historyTruncator', () => {
     expect(textOf(messages[2]!)).toBe(execute());
   });
 
+  it('sends the results that the model waits for, also if somebody steers while tools run', async () => {
+    for (const limits of [{ maxMessages: 2 }, { maxTokens: 30 }]) {
+      const look = tool({
+        name: 'look',
+        description: 'Looks.',
+        input: z.object({ n: z.number() }),
+        async execute({ n }) {
+          if (n === 2) await session.steer('Shorter.');
+          return `found ${n}`;
+        },
+      });
+      const batch = toolCalls({ name: 'look', args: { n: 1 } }, { name: 'look', args: { n: 2 } });
+      const model = scriptedModel([batch, text('ok'), text('ok')]);
+      const middleware = [historyTruncator({ tokenCounter, ...limits })];
+      const session = new Agent({ model, tools: [look], middleware }).session('s');
+      await session.run('question');
+      await session.run('next');
+      const requests = model.requests.map(({ messages }) => messages.map(textOf));
+      expect(requests).toEqual([
+        ['question'],
+        ['question', '', 'found 1', 'found 2', 'Shorter.'],
+        'maxTokens' in limits ? ['Shorter.', 'ok', 'next'] : ['next'],
+      ]);
+    }
+  });
+
   it('sends as many as fit', async () => {
     // Each takes its length and four.
     expect(await texts({ maxTokens: 15 }, ['aaaa', 'b', 'c', 'd'])).toEqual(['b', 'c', 'd']);

@@ -1,7 +1,7 @@
 /** Shows the model the latest messages only: a window that slides over the history. */
 
 import { cutBackward, cutForward } from '../../context-window/cut.js';
-import { lastLasting, leadOf, PinIndex, Questions } from '../../context-window/pins.js';
+import { isPassing, lastLasting, leadOf, PinIndex, Questions } from '../../context-window/pins.js';
 import type { TokenCounter } from '../../context-window/token-counter.js';
 import { meterFor, type TokenMeter } from '../../context-window/token-meter.js';
 import { AlliumError, defineMiddleware, type Message, type Middleware } from '../../index.js';
@@ -61,7 +61,13 @@ export function historyTruncator(options: HistoryTruncatorOptions): Middleware {
     async transformContext(messages, ctx) {
       if (await fits(messages)) return messages;
       const counts = limits.maxTokens === undefined ? undefined : await meter();
-      return windowOf(messages, questions.of(messages, ctx), { maxMessages, maxTokens, counts, pins });
+      return windowOf(messages, questions.of(messages, ctx), {
+        maxMessages,
+        maxTokens,
+        counts,
+        pins,
+        runId: ctx.runId,
+      });
     },
   });
 }
@@ -71,6 +77,7 @@ interface Limits {
   readonly maxTokens: number;
   readonly counts: TokenMeter | undefined;
   readonly pins: PinIndex;
+  readonly runId: string;
 }
 
 /** Older messages that stay take room from the latest ones, and how many stay depends on where those begin. */
@@ -79,17 +86,17 @@ function windowOf(
   questions: readonly number[],
   limits: Limits,
 ): readonly Message[] {
-  const { pins, counts } = limits;
+  const { pins, counts, runId } = limits;
   const last = lastLasting(messages);
+  const least = leastWindow(messages, runId);
   let cut = 0;
   let kept: readonly number[] = [];
   for (;;) {
     const tokens = counts ? kept.reduce((sum, index) => sum + counts.message(messages[index]!), 0) : 0;
     const next = Math.max(cut, cutForward(messages, begin(messages, limits, kept.length, tokens)));
-    // There is always something to answer: at least the last message, with the calls it belongs to.
-    cut = next > last ? cutBackward(messages, 0, last) : next;
+    cut = Math.min(next, least);
     const now = led(messages, pins.before(messages, cut, questions));
-    const settled = next > last || now.length === kept.length;
+    const settled = next > least || now.length === kept.length;
     kept = now;
     if (settled) break;
   }
@@ -99,6 +106,23 @@ function windowOf(
     else kept = led(messages, [cut]).slice(0, -1);
   }
   return [...kept.map((index) => messages[index]!), ...messages.slice(cut)];
+}
+
+/**
+ * The latest place where the window may begin. There is always something to answer: at least the last message. Somebody
+ * may have steered while tools ran; then the results that the model of this run waits for stay, too.
+ */
+function leastWindow(messages: readonly Message[], runId: string): number {
+  const last = lastLasting(messages);
+  const answer = messages.findLastIndex((message) => message.role === 'assistant' && !isPassing(message));
+  const result = messages.findLastIndex(({ role }) => role === 'tool');
+  const waits = result > answer && isAnswerOf(messages[answer], runId);
+  return cutBackward(messages, 0, waits ? Math.min(result, last) : last);
+}
+
+/** A message that came with the input has no model. */
+function isAnswerOf(message: Message | undefined, runId: string): boolean {
+  return message?.role === 'assistant' && message.model !== undefined && message.id.startsWith(`${runId}.`);
 }
 
 /** Messages that stay, preceded by the question if the first isn't a user message. */
