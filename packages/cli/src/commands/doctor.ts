@@ -1,12 +1,12 @@
 /** `allium doctor`: what is missing before a run can work. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import type { LoadedConfig, McpServer } from '@allium/config';
-import { type Model, memoryStore, modelName } from 'allium';
+import type { LoadedConfig, McpServerState } from '@allium/config';
+import { type Hazard, type Model, memoryStore, modelName } from 'allium';
 import { describeError, EXIT, isDamage } from '../outcome.js';
 import { type AddCommand, openConfig, type Shell } from '../shell.js';
 import { print, printJson } from '../terminal/io.js';
-import { count } from '../terminal/text.js';
+import { count, short } from '../terminal/text.js';
 import { installedVersions } from '../versions.js';
 
 export interface Finding {
@@ -170,11 +170,9 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
     const made = await createAgent(loaded, { model: NO_MODEL, store: memoryStore() });
     const { agent, names, warnings } = made;
     // First, so that explain() knows their tools.
-    const servers = await Promise.all(made.mcp.map(findServer));
+    const states = await Promise.allSettled(made.mcp.map((server) => server.connect()));
     const { hazards, tools } = agent.explain();
     await made.close();
-    // Below it says what is wrong with a server that can't be reached.
-    const gone = made.mcp.flatMap(({ name }, i) => (servers[i]!.status === 'problem' && name ? [name] : []));
     return [
       {
         check: 'chain',
@@ -183,7 +181,7 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
       },
       ...warnings.map((message): Finding => ({ check: 'chain', status: 'warning', message })),
       ...hazards
-        .filter(({ id, between }) => id !== 'untrusted-tools' || !gone.includes(between[0]!))
+        .filter((one) => !made.mcp.some(({ name }) => isUntrusted(name)(one)))
         .map(
           ({ message, fix }): Finding => ({
             check: 'chain',
@@ -191,26 +189,31 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
             message: `${message}\n${fix}`,
           }),
         ),
-      ...servers,
+      ...made.mcp.map(({ name }, i) => serverFinding(states[i]!, hazards.find(isUntrusted(name)))),
     ];
   } catch (error) {
     return [problem('chain', error)];
   }
 }
 
-async function findServer(server: McpServer): Promise<Finding> {
-  try {
-    const { server: name, tools, leftOut } = await server.connect();
-    const lines = tools.map((tool) => `  ${tool.name}  ${tool.fingerprint}`);
-    const missing = leftOut.map((one) => `  left out: ${one.name} (${one.why})`);
-    return {
-      check: 'mcp',
-      status: leftOut.length > 0 ? 'warning' : 'ok',
-      message: [`${name}: ${count(tools.length, 'tool')}`, ...lines, ...missing].join('\n'),
-    };
-  } catch (error) {
-    return problem('mcp', error);
-  }
+/** What the chain warns of the tools of this server: it is said where they are listed. */
+function isUntrusted(server: string | undefined): (hazard: Hazard) => boolean {
+  return ({ id, between }) => id === 'untrusted-tools' && between[0] === server;
+}
+
+function serverFinding(state: PromiseSettledResult<McpServerState>, untrusted: Hazard | undefined): Finding {
+  if (state.status === 'rejected') return problem('mcp', state.reason);
+  const { server, tools, leftOut } = state.value;
+  const lines = tools.map(
+    ({ name, fingerprint, description }) => `  ${name}  ${fingerprint}  ${short(description, 160)}`,
+  );
+  const missing = leftOut.map((one) => `  left out: ${one.name} (${one.why})`);
+  const advice = untrusted ? [untrusted.fix] : [];
+  return {
+    check: 'mcp',
+    status: leftOut.length > 0 || untrusted ? 'warning' : 'ok',
+    message: [`${server}: ${count(tools.length, 'tool')}`, ...lines, ...missing, ...advice].join('\n'),
+  };
 }
 
 const NO_MODEL: Model = {
