@@ -1,10 +1,12 @@
 /** The OpenAPI document, made from the routes, so that it can't differ from them. */
+import { type Answers, ref, type Schema, schemas } from './answer-schemas.js';
 import { decisionSchema, type Route } from './route.js';
+import type { BodySchema } from './schema.js';
 
-const json = (schema: unknown): unknown => ({ content: { 'application/json': { schema } } });
+const json = (schema: Schema | BodySchema): Schema => ({ content: { 'application/json': { schema } } });
 const failure = {
   description: 'It was refused; the code says why.',
-  ...(json({ $ref: '#/components/schemas/Failure' }) as object),
+  ...json(ref('Failure')),
 };
 
 export function openApi(routes: readonly Route[], basePath: string): unknown {
@@ -20,17 +22,7 @@ export function openApi(routes: readonly Route[], basePath: string): unknown {
     paths,
     components: {
       schemas: {
-        Failure: {
-          type: 'object',
-          required: ['error'],
-          properties: {
-            error: {
-              type: 'object',
-              required: ['code', 'message'],
-              properties: { code: { type: 'string' }, message: { type: 'string' } },
-            },
-          },
-        },
+        ...schemas,
         Decision: decisionSchema,
       },
     },
@@ -52,19 +44,26 @@ function operation({ operation, summary, path, query = {}, body, answers }: Rout
       schema: { type: name === 'limit' ? 'integer' : 'string' },
     })),
   ];
-  const content: Record<string, unknown> = {};
-  if (answers.includes('json')) content['application/json'] = { schema: { type: 'object' } };
-  if (answers.includes('events') || answers.includes('chat'))
-    content['text/event-stream'] = { schema: { type: 'string' } };
   return {
     operationId: operation,
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(body && { requestBody: { required: (body.required ?? []).length > 0, ...(json(body) as object) } }),
-    responses: {
-      ...(Object.keys(content).length > 0 && { 200: { description: 'Done.', content } }),
-      ...(answers.includes('nothing') && { 204: { description: 'Done; there is nothing to say.' } }),
-      default: failure,
-    },
+    ...(body && { requestBody: { required: (body.required ?? []).length > 0, ...json(body) } }),
+    responses: { ...responses(answers), default: failure },
+  };
+}
+
+function responses({ json, events, nothing, headers }: Answers): Schema {
+  const content = {
+    ...(json && { 'application/json': { schema: json } }),
+    // OpenAPI 3.1 has no words for a stream, so this is what generators take for one: the schema of its events.
+    ...(events && { 'text/event-stream': { schema: events } }),
+  };
+  const said = events ? 'Done. `data` of each server-sent event is JSON of this schema.' : 'Done.';
+  const told =
+    headers && Object.fromEntries(Object.entries(headers).map(([name, schema]) => [name, { schema }]));
+  return {
+    ...((json || events) && { 200: { description: said, ...(told && { headers: told }), content } }),
+    ...(nothing && { 204: { description: 'Done; there is nothing to say.' } }),
   };
 }

@@ -1,5 +1,6 @@
 /** What a route is, and what all routes share. */
 import type { Agent, Message, MessageInput, Store } from '../index.js';
+import type { Answers } from './answer-schemas.js';
 import { HttpFailure, invalidBody } from './failures.js';
 import type { EventHub } from './follow.js';
 import type { Projection } from './projection.js';
@@ -62,8 +63,7 @@ export interface Route {
   readonly summary: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: BodySchema;
-  /** What it answers with, by media type. */
-  readonly answers: readonly ('json' | 'events' | 'chat' | 'nothing')[];
+  readonly answers: Answers;
   handle(call: Call): Response | Promise<Response>;
 }
 

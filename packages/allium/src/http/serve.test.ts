@@ -736,65 +736,6 @@ describe('several agents', () => {
   });
 });
 
-describe('the OpenAPI document', () => {
-  it('names every route that there is, and what it takes', async () => {
-    const { handler } = setup();
-    const get = async (): Promise<any> => (await handler(new Request('http://x/openapi.json'))).json();
-    const { paths, openapi } = await get();
-    expect(openapi).toBe('3.1.0');
-    let operations = 0;
-    for (const [path, methods] of Object.entries<Record<string, any>>(paths)) {
-      for (const [method, { operationId, requestBody, responses, parameters = [] }] of Object.entries(
-        methods,
-      )) {
-        operations++;
-        expect(operationId).toMatch(/^[a-z]\w+$/);
-        expect(Object.keys(responses)).toContain('default');
-        expect(parameters.filter((one: any) => one.in === 'path').map((one: any) => one.name)).toEqual(
-          [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name),
-        );
-        const url = `http://x${path.replaceAll(/\{\w+\}/g, 'nobody')}`;
-        const given = (body?: unknown) =>
-          handler(
-            new Request(url, {
-              method: method.toUpperCase(),
-              headers: {
-                'x-tenant': 'acme',
-                ...(body !== undefined && { 'content-type': 'application/json' }),
-              },
-              ...(body !== undefined && { body: JSON.stringify(body) }),
-            }),
-          );
-        // A body is needed where the document says so, is checked, and its required fields are.
-        if (requestBody) {
-          const { schema } = requestBody.content['application/json'];
-          // Nothing is as good as `{}`.
-          expect(requestBody.required, operationId).toBe((schema.required ?? []).length > 0);
-          expect((await given()).status, operationId).toBe(requestBody.required ? 400 : 404);
-          expect((await given([])).status, operationId).toBe(400);
-          for (const name of schema.required ?? []) {
-            const { error } = (await (await given({})).json()) as any;
-            expect(error.message, operationId).toContain(schema.required[0]);
-            expect(schema.properties).toHaveProperty(name);
-          }
-          if (schema.additionalProperties === false) {
-            const full = Object.fromEntries(
-              (schema.required ?? []).map((name: string) => [name, exampleOf(name)]),
-            );
-            const { status } = await given({ ...full, surprise: 1 });
-            expect(status, operationId).toBe(400);
-          }
-        } else expect([200, 204, 404], operationId).toContain((await given()).status);
-      }
-    }
-    expect(operations).toBe(22);
-  });
-});
-
-function exampleOf(name: string): unknown {
-  return name === 'answers' ? {} : name === 'messages' ? [] : 'x';
-}
-
 describe('on node:http', () => {
   const servers: ReturnType<typeof createServer>[] = [];
   afterEach(() => {

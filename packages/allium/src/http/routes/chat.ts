@@ -4,6 +4,7 @@
  */
 import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
 import { events, type FollowedRun, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
+import { pages, ref } from '../answer-schemas.js';
 import { type Answers, answerAndFollow, joined } from '../answering.js';
 import { HttpFailure, invalidBody } from '../failures.js';
 import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
@@ -58,7 +59,7 @@ export const chatRoutes: readonly Route[] = [
       'What `useChat` of the AI SDK posts: a message, an edited one, approvals, or a wish for another answer.',
     query,
     body,
-    answers: ['chat'],
+    answers: { events: ref('UiChunk') },
     async handle(call) {
       const found = (await openSession(call, call.body.id)) ?? newSession(call, call.body.id);
       const messages = await found.session.messages();
@@ -76,7 +77,7 @@ export const chatRoutes: readonly Route[] = [
     operation: 'resumeChat',
     summary: 'The answer that is being written, from its beginning; 204 if there is none.',
     query,
-    answers: ['chat', 'nothing'],
+    answers: { events: ref('UiChunk'), nothing: true },
     async handle(call) {
       const found = await openSession(call, call.parameters.sessionId!);
       if (found === undefined) return nothing();
@@ -92,7 +93,7 @@ export const chatRoutes: readonly Route[] = [
     summary:
       'The history as UI messages, for `messages` of `useChat`. `running`: an answer is being written, for `resume`.',
     query,
-    answers: ['json'],
+    answers: { json: pages.chat },
     async handle(call) {
       const found = await openSession(call, call.parameters.sessionId!);
       if (found === undefined) return Response.json({ messages: [], running: false });
@@ -118,7 +119,7 @@ export const chatRoutes: readonly Route[] = [
     operation: 'stopChat',
     summary: 'Ends the answer that is being written. `stop()` of `useChat` only stops reading.',
     body: { type: 'object' },
-    answers: ['nothing'],
+    answers: { nothing: true },
     async handle(call) {
       await stopRun(call, await sessionOf(call), 'The user stopped it.');
       return nothing();

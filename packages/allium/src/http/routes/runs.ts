@@ -1,6 +1,7 @@
 /** Talks to a session: start, continue, steer, follow up, cancel, answer, regenerate, edit. */
 import type { Decision, HistoryPoint } from '../../index.js';
 import { runAnswer, stopRun } from '../answer-run.js';
+import { nothing, runAnswers } from '../answer-schemas.js';
 import { answerLive } from '../answering.js';
 import { HttpFailure } from '../failures.js';
 import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
@@ -34,7 +35,7 @@ export const runRoutes: readonly Route[] = [
     body: object({ input, agent, detached, sessionId: { type: 'string', minLength: 1, maxLength: 200 } }, [
       'input',
     ]),
-    answers: ['json', 'events'],
+    answers: runAnswers,
     async handle(call) {
       const { sessionId } = call.body;
       if (sessionId === undefined) return run(call, { ...newSession(call, newId(call)), isNew: true });
@@ -53,7 +54,7 @@ export const runRoutes: readonly Route[] = [
     operation: 'continueSession',
     summary: 'Continues a session. Without `input`, the model is asked about the history as it is.',
     body: object({ input, agent, detached }),
-    answers: ['json', 'events'],
+    answers: runAnswers,
     async handle(call) {
       return run(call, await sessionOf(call));
     },
@@ -64,7 +65,7 @@ export const runRoutes: readonly Route[] = [
     operation: 'resumeRun',
     summary: 'Continues a run that was suspended or broke off. `NOTHING_TO_RESUME` if there is none.',
     body: object({ agent, detached }),
-    answers: ['json', 'events'],
+    answers: runAnswers,
     async handle(call) {
       const found = await sessionOf(call);
       const state = new OpenState();
@@ -93,7 +94,7 @@ export const runRoutes: readonly Route[] = [
       },
       ['answers'],
     ),
-    answers: ['json', 'events', 'nothing'],
+    answers: { ...runAnswers, nothing: true },
     async handle(call) {
       const found = await sessionOf(call);
       const answers = call.body.answers as Readonly<Record<string, Decision>>;
@@ -118,7 +119,7 @@ export const runRoutes: readonly Route[] = [
     operation: 'steer',
     summary: 'Sends a message into a run: the model reads it before its next turn.',
     body: object({ input }, ['input']),
-    answers: ['nothing'],
+    answers: nothing,
     async handle(call) {
       await (await sessionOf(call)).session.steer(inputOf(call.body.input));
       return done();
@@ -130,7 +131,7 @@ export const runRoutes: readonly Route[] = [
     operation: 'followUp',
     summary: 'Sends a message for when the run would end.',
     body: object({ input }, ['input']),
-    answers: ['nothing'],
+    answers: nothing,
     async handle(call) {
       await (await sessionOf(call)).session.followUp(inputOf(call.body.input));
       return done();
@@ -142,7 +143,7 @@ export const runRoutes: readonly Route[] = [
     operation: 'cancel',
     summary: 'Ends the run under way, in whichever process it is.',
     body: object({ reason: { type: 'string', maxLength: 1000 } }),
-    answers: ['nothing'],
+    answers: nothing,
     async handle(call) {
       await stopRun(call, await sessionOf(call), call.body.reason);
       return done();
@@ -155,7 +156,7 @@ export const runRoutes: readonly Route[] = [
     summary:
       'Another answer: in a copy of the session that ends before an answer or with a question, by default the last. Its id is in `x-session-id`.',
     body: object({ messageId: { type: 'string' }, fork: forkSchema(), agent, detached }),
-    answers: ['json', 'events'],
+    answers: runAnswers,
     async handle(call) {
       const found = await sessionOf(call);
       const messages = await found.session.messages();
@@ -173,7 +174,7 @@ export const runRoutes: readonly Route[] = [
       'messageId',
       'input',
     ]),
-    answers: ['json', 'events'],
+    answers: runAnswers,
     async handle(call) {
       const found = await sessionOf(call);
       const { id, role } = messageNamed(await found.session.messages(), call.body.messageId);

@@ -1,6 +1,7 @@
 /** Agents, and sessions as they are: list, look, history, events, delete. */
 
 import { events, isBusy, readerOf } from '../answer-run.js';
+import { nothing, pages, ref } from '../answer-schemas.js';
 import { parseCursor } from '../cursor.js';
 import type { ClientMessage } from '../events.js';
 import { HttpFailure } from '../failures.js';
@@ -15,7 +16,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/agents',
     operation: 'listAgents',
     summary: 'The agents and their tools.',
-    answers: ['json'],
+    answers: { json: pages.agents },
     handle({ handling: { agents } }) {
       const listed = [...agents].map(([name, { plan }]) => ({
         name,
@@ -33,7 +34,7 @@ export const sessionRoutes: readonly Route[] = [
       limit: 'How many at most, up to 100. A page may have fewer.',
       cursor: 'The `next` of the page before.',
     },
-    answers: ['json'],
+    answers: { json: pages.sessions },
     async handle(call) {
       const { handling, caller, query } = call;
       const { tenant } = caller;
@@ -58,7 +59,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}',
     operation: 'getSession',
     summary: 'Whether a run is under way in this process, its questions, and messages that wait.',
-    answers: ['json'],
+    answers: { json: ref('Session') },
     async handle(call) {
       const { session, sessionId, storeId } = await sessionOf(call);
       const [pending, queued] = await Promise.all([session.pending(), session.queued()]);
@@ -75,7 +76,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}',
     operation: 'deleteSession',
     summary: 'Deletes a session with everything in it. Cancel its run first.',
-    answers: ['nothing'],
+    answers: nothing,
     async handle(call) {
       const { storeId } = await sessionOf(call);
       const { store } = call.handling;
@@ -91,7 +92,7 @@ export const sessionRoutes: readonly Route[] = [
     operation: 'listMessages',
     summary: 'The history, oldest first: its last messages, or those before a message.',
     query: { limit: 'How many at most, up to 200.', before: 'The `previous` of the page after.' },
-    answers: ['json'],
+    answers: { json: pages.messages },
     async handle(call) {
       const { session } = await sessionOf(call);
       const limit = limitOf(call, 50, 200);
@@ -116,7 +117,7 @@ export const sessionRoutes: readonly Route[] = [
     query: {
       after: 'As the header `Last-Event-ID`: the id of the last event, `run` for the last run, or `now`.',
     },
-    answers: ['events', 'nothing'],
+    answers: { events: ref('Event'), nothing: true },
     async handle(call) {
       const { storeId } = await sessionOf(call);
       const after = call.request.headers.get('last-event-id') ?? call.query.get('after');
@@ -133,7 +134,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/questions',
     operation: 'listQuestions',
     summary: 'The questions that wait for an answer.',
-    answers: ['json'],
+    answers: { json: pages.questions },
     async handle(call) {
       const { session } = await sessionOf(call);
       return Response.json({ questions: (await session.pending()).map(questionOf) });
@@ -144,7 +145,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/allowances',
     operation: 'listAllowances',
     summary: 'What was approved with `remember`, and is not asked again in this session.',
-    answers: ['json'],
+    answers: { json: pages.allowances },
     async handle(call) {
       const { session } = await sessionOf(call);
       return Response.json({ allowances: (await session.allowances()).map(allowanceOf) });
@@ -155,7 +156,7 @@ export const sessionRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/allowances/{allowanceId}',
     operation: 'revokeAllowance',
     summary: 'Revokes an allowance: the next such call asks again, also in a run under way.',
-    answers: ['nothing'],
+    answers: nothing,
     async handle(call) {
       const { session } = await sessionOf(call);
       if (!(await session.revoke(call.parameters.allowanceId!)))
