@@ -5,7 +5,7 @@ import { nextTurn } from './next-turn.js';
 import { sourceOf } from './sse.js';
 
 /** The part of node's request that is used. */
-export interface NodeRequest extends AsyncIterable<Uint8Array> {
+export interface NodeRequest {
   readonly method?: string;
   readonly url?: string;
   /** Where Express keeps the whole address if a handler is mounted on a path. */
@@ -15,7 +15,9 @@ export interface NodeRequest extends AsyncIterable<Uint8Array> {
   /** The body, if a parser such as `express.json()` has read it already. */
   readonly body?: unknown;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
-  on(event: 'end' | 'error', listener: (error?: unknown) => void): unknown;
+  on(event: 'end' | 'error' | 'close', listener: (error?: unknown) => void): unknown;
+  pause(): unknown;
+  resume(): unknown;
 }
 
 /** The part of node's response that is used. */
@@ -27,7 +29,7 @@ export interface NodeResponse {
   flushHeaders?(): void;
   write(chunk: string | Uint8Array): boolean;
   end(): unknown;
-  once(event: 'close' | 'drain', listener: () => void): unknown;
+  once(event: 'close' | 'drain' | 'finish', listener: () => void): unknown;
   destroy(): unknown;
 }
 
@@ -55,7 +57,10 @@ export function toNodeListener(
     for (const [name, value] of response.headers) outgoing.setHeader(name, value);
     const { body } = response;
     if (body === null) return void outgoing.end();
-    await send(chunksOf(response, body, outgoing), outgoing);
+    const chunks = chunksOf(response, body, outgoing);
+    // The client has left meanwhile.
+    if (outgoing.destroyed) return chunks.leave();
+    await send(chunks, outgoing);
   };
 }
 
@@ -124,7 +129,8 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
   const isEmpty = hasNoBody(incoming.headers);
   const isRead = !isEmpty && incoming.body !== undefined && incoming.body !== null;
   if (isRead) headers.delete('content-length');
-  const body = isEmpty || method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, isRead);
+  const body =
+    isEmpty || method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, outgoing, isRead);
   const request = new Request(urlOf(incoming), { method, headers, body, duplex: 'half' } as RequestInit);
   if (body instanceof Uint8Array) keepBytes(request, body);
   // Following a signal is the most expensive part of a Request, so it is made when somebody asks for it.
@@ -155,34 +161,66 @@ function hasNoBody(headers: NodeRequest['headers']): boolean {
 /** Small bodies of a known size are read at once, which takes a tenth of the time; others are streamed. */
 const SMALL = 65_536;
 
-async function bodyOf(incoming: NodeRequest, isRead: boolean): Promise<RequestBody> {
+async function bodyOf(incoming: NodeRequest, outgoing: NodeResponse, isRead: boolean): Promise<RequestBody> {
   if (isRead) {
     const { body } = incoming;
     return typeof body === 'string' || body instanceof Uint8Array
       ? (body as RequestBody)
       : JSON.stringify(body);
   }
-  if (Number(incoming.headers['content-length']) <= SMALL) return whole(incoming);
-  const chunks = incoming[Symbol.asyncIterator]();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const step = await chunks.next();
-      if (step.done) controller.close();
-      else controller.enqueue(step.value);
+  return Number(incoming.headers['content-length']) <= SMALL ? whole(incoming) : streamed(incoming, outgoing);
+}
+
+/**
+ * A body that is read as far as somebody wants it. The rest is read and thrown away: until then the client can't send
+ * another request on this connection.
+ */
+function streamed(incoming: NodeRequest, outgoing: NodeResponse): ReadableStream<Uint8Array> {
+  let begun = false;
+  let over = false;
+  const discard = (): void => {
+    over = true;
+    incoming.resume();
+  };
+  outgoing.once('finish', discard);
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const end = (): void => {
+          if (!over) controller.close();
+          over = true;
+        };
+        onEnd(incoming, end, (error) => controller.error(error));
+      },
+      pull(controller) {
+        if (begun) return void incoming.resume();
+        begun = true;
+        incoming.on('data', (chunk) => {
+          if (over) return;
+          incoming.pause();
+          controller.enqueue(chunk);
+        });
+      },
+      cancel: discard,
     },
-    async cancel() {
-      await chunks.return?.();
-    },
-  });
+    { highWaterMark: 0 },
+  );
 }
 
 function whole(incoming: NodeRequest): Promise<RequestBody> {
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     incoming.on('data', (chunk) => void chunks.push(chunk));
-    incoming.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as RequestBody) : new Blob(chunks)));
-    incoming.on('error', reject);
+    const end = (): void => resolve(chunks.length === 1 ? (chunks[0] as RequestBody) : new Blob(chunks));
+    onEnd(incoming, end, reject);
   });
+}
+
+/** A client that leaves is an error, or with HTTP/2 only a `close`. */
+function onEnd(incoming: NodeRequest, ended: () => void, failed: (error: unknown) => void): void {
+  incoming.on('end', ended);
+  incoming.on('error', failed);
+  incoming.on('close', () => failed(new Error('The request broke off.')));
 }
 
 function urlOf({ originalUrl, url, headers, socket }: NodeRequest): string {

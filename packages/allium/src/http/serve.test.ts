@@ -1,4 +1,4 @@
-import { createServer } from 'node:http';
+import { createServer, Agent as HttpAgent, request as sendRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Agent, defineMiddleware, type Store, tool, window } from 'allium';
 import { type Caller, type ServeHandler, type ServeOptions, serve, toNodeListener } from 'allium/http';
@@ -743,6 +743,68 @@ describe('on node:http', () => {
       server.closeAllConnections();
       server.close();
     }
+  });
+
+  it('reads the rest of a body that it refuses, so that the connection can be used again', async () => {
+    const { handler } = setup();
+    const server = createServer(toNodeListener(handler));
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const agent = new HttpAgent({ keepAlive: true, maxSockets: 1 });
+    const ask = (method: string, path: string, body: string, headers: Record<string, string> = {}) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const sent = sendRequest({ port, agent, method, path, headers }, (answer) => {
+          answer.resume().on('end', () => resolve(answer.statusCode));
+        });
+        sent.on('error', reject).end(body);
+      });
+    const input = (length: number) => JSON.stringify({ input: 'x'.repeat(length) });
+    const type = { 'content-type': 'application/json' };
+    const chunked = { ...type, 'x-tenant': 'acme', 'transfer-encoding': 'chunked' };
+    for (const [path, body, headers, status] of [
+      ['/sessions', input(2_000_000), { ...type, 'x-tenant': 'acme' }, 413],
+      ['/sessions', input(2_000_000), chunked, 413],
+      ['/sessions', input(200_000), type, 401],
+      ['/nowhere', input(200_000), type, 404],
+    ] as const) {
+      expect(await ask('POST', path, body, headers)).toBe(status);
+      expect(await ask('GET', '/agents', '', { 'x-tenant': 'acme' }), String(status)).toBe(200);
+    }
+    agent.destroy();
+  });
+
+  it('ends a request whose client leaves before its body is read', async () => {
+    let asked = (_: void): void => {};
+    const began = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    let go = (): void => {};
+    const errors: unknown[] = [];
+    const { handler } = setup({
+      authorize: (request) =>
+        new Promise((resolve) => {
+          go = () => resolve({});
+          request.signal.addEventListener('abort', go);
+          asked();
+        }),
+      onError: (error) => errors.push(error),
+    });
+    let over: Promise<void> | undefined;
+    const listener = toNodeListener(handler);
+    const server = createServer((request, response) => {
+      over = listener(request, response);
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const headers = { 'content-type': 'application/json', 'content-length': '200000' };
+    const sent = sendRequest({ port, method: 'POST', path: '/sessions', headers });
+    sent.on('error', () => {}).write('{');
+    await began;
+    sent.destroy();
+    await over;
+    expect(errors).toHaveLength(1);
   });
 
   it('streams, reconnects and stops with its client', async () => {
