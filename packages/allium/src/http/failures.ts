@@ -19,7 +19,7 @@ export function unknownSession(): HttpFailure {
   return new HttpFailure(404, 'NOT_FOUND', 'There is no such session. POST /sessions starts one.');
 }
 
-export function invalidBody(message: string): HttpFailure {
+export function invalidRequest(message: string): HttpFailure {
   return new HttpFailure(400, 'INVALID_REQUEST', message);
 }
 
@@ -44,10 +44,19 @@ const STATUS: { readonly [Code in ErrorCode]?: number } = {
 export function toFailure(error: unknown): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = isRecord(error) || error instanceof Error ? (error as { code?: unknown }).code : undefined;
+  const wrong = code === 'INVALID_OPTION' && flawOf(error as { data?: Readonly<Record<string, unknown>> });
+  if (wrong) return invalidRequest(wrong);
   if (code === 'TENANT_MISMATCH' || code === 'SESSION_UNKNOWN') return unknownSession();
   const status = typeof code === 'string' ? STATUS[code as ErrorCode] : undefined;
   if (status === undefined) return new HttpFailure(500, 'INTERNAL', 'Something went wrong.');
   return new HttpFailure(status, code as string, ERROR_CODES[code as ErrorCode]);
+}
+
+/** What is wrong with an option that the client has given. Any other is the server's. */
+function flawOf({ data = {} }: { readonly data?: Readonly<Record<string, unknown>> }): string | undefined {
+  if (data.requestId !== undefined)
+    return 'The question is still open: the arguments of an `edit` have to be such that the tool takes them.';
+  return data.option === 'cursor' ? '`cursor` has to be the `next` of an earlier page.' : undefined;
 }
 
 export function failureResponse({ status, code, message, headers }: HttpFailure): Response {

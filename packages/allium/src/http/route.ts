@@ -1,7 +1,7 @@
 /** What a route is, and what all routes share. */
 import type { Agent, Message, MessageInput, Store } from '../index.js';
 import type { Answers } from './answer-schemas.js';
-import { HttpFailure, invalidBody } from './failures.js';
+import { HttpFailure, invalidRequest } from './failures.js';
 import type { EventHub } from './follow.js';
 import type { Projection } from './projection.js';
 import type { RunQueue } from './queued.js';
@@ -113,7 +113,7 @@ export function inputOf(given: unknown): MessageInput {
   if (Array.isArray(given))
     for (const part of given)
       if (part.type !== 'text' && !/^[\w+/=-]+$/.test(part.data))
-        throw invalidBody('The `data` of a file must be base64.');
+        throw invalidRequest('The `data` of a file must be base64.');
   return given as MessageInput;
 }
 

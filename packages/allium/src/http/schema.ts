@@ -1,6 +1,6 @@
 /** The part of JSON Schema that bodies are described with: checked here, and shown in the OpenAPI document. */
 import { isRecord } from '../kit/index.js';
-import { invalidBody } from './failures.js';
+import { invalidRequest } from './failures.js';
 
 export interface BodySchema {
   readonly type?: 'object' | 'array' | 'string' | 'boolean' | 'integer';
@@ -30,7 +30,7 @@ export function object(
 /** Throws a 400 that names the place. */
 export function checkBody(schema: BodySchema, value: unknown, at = 'The body'): void {
   const wrong = flaw(schema, value, at);
-  if (wrong !== undefined) throw invalidBody(wrong);
+  if (wrong !== undefined) throw invalidRequest(wrong);
 }
 
 function flaw(schema: BodySchema, value: unknown, at: string): string | undefined {

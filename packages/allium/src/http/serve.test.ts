@@ -697,6 +697,44 @@ describe('what is refused', () => {
     expect(await response.json()).toMatchObject({ error: { code: expect.any(String) } });
   });
 
+  it('is an id that no address can have', async () => {
+    const { json, errors, store } = setup({ script: ['Hi.'] });
+    const wrong = { status: 400, body: { error: { code: 'INVALID_SESSION_ID' } } };
+    for (const sessionId of ['\ud800', 'a\udc00b', '..', 'a\nb'])
+      expect(await json('POST', '/sessions', { input: 'Hi', sessionId })).toMatchObject(wrong);
+    expect((await store.list()).sessions).toEqual([]);
+    expect(await json('POST', '/sessions', { input: 'Hi', sessionId: '😀' })).toMatchObject({ status: 200 });
+    expect(await json('GET', `/sessions/${encodeURIComponent('😀')}`)).toMatchObject({ status: 200 });
+    expect(errors).toEqual([]);
+  });
+
+  it('is the cursor of no page', async () => {
+    const { json, errors } = setup();
+    const { status, body } = await json('GET', '/sessions?cursor=x');
+    expect([status, body.error]).toEqual([
+      400,
+      { code: 'INVALID_REQUEST', message: '`cursor` has to be the `next` of an earlier page.' },
+    ]);
+    expect(errors).toEqual([]);
+  });
+
+  it('is an edit that the tool does not take, and the question stays open', async () => {
+    const script = [toolCalls({ name: 'pay', args: { amount: 5 } }), 'Paid.'];
+    const { client, json, errors } = setup({ script, agent: { middleware: [approval()] } });
+    const { sessionId, questions } = await client.run('Pay').result;
+    const { id } = questions[0]!;
+    const deep = JSON.parse(`${'['.repeat(2000)}${']'.repeat(2000)}`);
+    for (const resume of [true, false])
+      for (const args of ['all', null, { amount: 'five' }, { amount: deep }]) {
+        const answers = { [id]: { type: 'edit', args } };
+        const { status, body } = await json('POST', `/sessions/${sessionId}/answers`, { answers, resume });
+        expect([status, body.error.code]).toEqual([400, 'INVALID_REQUEST']);
+        expect(body.error.message).toMatch(/still open/);
+      }
+    const { text } = await client.answer(sessionId, { [id]: { type: 'edit', args: { amount: 6 } } }).result;
+    expect([text, errors]).toEqual(['Paid.', []]);
+  });
+
   it('is other methods and paths', async () => {
     const { send } = setup({ basePath: '/api' });
     expect((await send('GET', '/sessions')).status).toBe(404);

@@ -22,7 +22,8 @@ export function sessionIds(
     inStore(sessionId, caller) {
       // Dots alone are steps in an address and never arrive.
       // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is refused.
-      if (!/^(?!\.{1,2}$)[^\u0000-\u001f\u007f]{1,200}$/.test(sessionId)) throw invalidId();
+      if (!/^(?!\.{1,2}$)[^\u0000-\u001f\u007f]{1,200}$/.test(sessionId) || HALF.test(sessionId))
+        throw invalidId();
       const id = inStore(sessionId, caller);
       if (parentOf(id) !== undefined) throw invalidId();
       return id;
@@ -31,11 +32,14 @@ export function sessionIds(
   };
 }
 
+/** Half of a character: it can't be written in an address. */
+const HALF = /\p{Surrogate}/u;
+
 function invalidId(): HttpFailure {
   return new HttpFailure(
     400,
     'INVALID_SESSION_ID',
-    'A session id has 1 to 200 characters, no line breaks or other control characters, and is neither `.`, `..` nor that of a sub-agent.',
+    'A session id has 1 to 200 characters, no line breaks, other control characters or halves of characters, and is neither `.`, `..` nor that of a sub-agent.',
   );
 }
 

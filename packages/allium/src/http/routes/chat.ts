@@ -6,7 +6,7 @@ import { type Decision, type Message, type UserContent, userMessage } from '../.
 import { events, type FollowedRun, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
 import { pages, ref } from '../answer-schemas.js';
 import { type Answers, answerAndFollow, joined } from '../answering.js';
-import { HttpFailure, invalidBody } from '../failures.js';
+import { HttpFailure, invalidRequest } from '../failures.js';
 import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
 import type { EventReader } from '../follow.js';
 import { questionOf } from '../projection.js';
@@ -154,7 +154,7 @@ async function wish(
   last: SentMessage,
 ): Promise<Begin | undefined> {
   if (last.role !== 'user')
-    throw invalidBody('The last message must be a user message or answer open questions.');
+    throw invalidRequest('The last message must be a user message or answer open questions.');
   const known = messages.find(
     (one) => last.id !== undefined && one.role === 'user' && uiIdOf(one) === last.id,
   );
@@ -208,11 +208,12 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
     const { url, filename } = part as { url?: unknown; filename?: unknown };
     const [, mimeType, data] =
       (typeof url === 'string' && /^data:([\w.+/-]+);base64,([\w+/=-]+)$/.exec(url)) || [];
-    if (mimeType === undefined || data === undefined) throw invalidBody('Send files as base64 `data:` URLs.');
+    if (mimeType === undefined || data === undefined)
+      throw invalidRequest('Send files as base64 `data:` URLs.');
     if (mimeType.startsWith('image/')) return [{ type: 'image', data, mimeType }];
     return [{ type: 'file', data, mimeType, ...(typeof filename === 'string' && { name: filename }) }];
   });
-  if (content.length === 0) throw invalidBody('The message has neither text nor files.');
+  if (content.length === 0) throw invalidRequest('The message has neither text nor files.');
   return content;
 }
 
