@@ -190,6 +190,8 @@ const fenceConfig = {
     lib: ['es2023'],
     module: 'nodenext',
     strict: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
     verbatimModuleSyntax: true,
     erasableSyntaxOnly: true,
     moduleDetection: 'force',

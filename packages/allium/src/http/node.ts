@@ -6,10 +6,10 @@ import { sourceOf } from './sse.js';
 
 /** The part of node's request that is used. */
 export interface NodeRequest {
-  readonly method?: string;
-  readonly url?: string;
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
   /** Where Express keeps the whole address if a handler is mounted on a path. */
-  readonly originalUrl?: string;
+  readonly originalUrl?: string | undefined;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly socket?: object;
   /** The body, if a parser such as `express.json()` has read it already. */

@@ -12,7 +12,7 @@ export interface FollowOptions {
    * Where to begin: after the event with this id (`Last-Event-ID`), with the last run (`'run'`), or with what comes
    * from now on (`'now'`). @default the beginning of the session
    */
-  readonly after?: string;
+  readonly after?: string | undefined;
   /** Continue with later runs when the run has ended. @default false */
   readonly stay?: boolean;
   /** Ends the reading; the run continues. */

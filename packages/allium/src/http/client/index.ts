@@ -113,14 +113,14 @@ export interface AlliumClient {
   /** The events of a session, wherever it runs: past ones, then new ones, each once. Ends with its run. */
   join(
     sessionId: string,
-    options?: { readonly after?: string; readonly signal?: AbortSignal },
+    options?: { readonly after?: string | undefined; readonly signal?: AbortSignal },
   ): AsyncIterableIterator<SentEvent>;
   steer(sessionId: string, input: ClientInput): Promise<void>;
   followUp(sessionId: string, input: ClientInput): Promise<void>;
   cancel(sessionId: string, reason?: string): Promise<void>;
   messages(
     sessionId: string,
-    page?: { readonly limit?: number; readonly before?: string },
+    page?: { readonly limit?: number; readonly before?: string | undefined },
   ): Promise<{ readonly messages: readonly ClientMessage[]; readonly previous?: string }>;
   /** Whether a run of it is under way in the process that answers (or in the queue), and what waits. */
   session(sessionId: string): Promise<{
@@ -134,7 +134,7 @@ export interface AlliumClient {
   allowances(sessionId: string): Promise<readonly ClientAllowance[]>;
   /** Revokes an allowance by its id. Fails with `ALLOWANCE_UNKNOWN` if there is no such allowance any more. */
   revoke(sessionId: string, allowanceId: string): Promise<void>;
-  sessions(page?: { readonly limit?: number; readonly cursor?: string }): Promise<{
+  sessions(page?: { readonly limit?: number; readonly cursor?: string | undefined }): Promise<{
     readonly sessions: readonly {
       readonly sessionId: string;
       readonly createdAt: number;
