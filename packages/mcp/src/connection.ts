@@ -33,6 +33,8 @@ interface Call {
   readonly hooks: CallHooks;
   readonly tool: ServerTool;
   readonly abort: AbortController;
+  /** The id of its request that the server hasn't answered yet. */
+  asked?: unknown;
   ended?: { readonly error: unknown };
 }
 
@@ -273,18 +275,27 @@ export class Connection {
   }
 
   /**
-   * Over HTTP each call has its own stream, and the library doesn't notice if it is cut off for good: the call would
-   * wait for its time limit. Every stream ends some time, usually after its call.
+   * Over HTTP each request of a call has its own stream, and the library doesn't notice if it is cut off for good: the
+   * call would wait for its time limit. A stream that ends after its answer says nothing: the call may be in its next round.
    */
   private watchStreams(transport: Transport, live: Live): void {
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
       const call = callOf(live, message);
       if (!call) return send(message, options);
+      const { id } = message as { id?: unknown };
+      call.asked = id;
       const onRequestStreamEnd = (): void => {
-        if (live.calls.get(call.hooks.key) === call) this.end(call, this.lost(call.tool));
+        if (call.asked === id && live.calls.get(call.hooks.key) === call)
+          this.end(call, this.lost(call.tool));
       };
       return send(message, { ...options, onRequestStreamEnd });
+    };
+    // The library calls this before its own.
+    transport.onmessage = (message) => {
+      const { id, method } = message as { id?: unknown; method?: unknown };
+      if (id === undefined || method !== undefined) return;
+      for (const call of live.calls.values()) if (call.asked === id) call.asked = undefined;
     };
   }
 

@@ -1,11 +1,12 @@
 import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { Agent, type Middleware, tool } from 'allium';
+import { Agent, type Middleware, type ModelRequest, textOf, tool } from 'allium';
 import { objectInput } from 'allium/kit';
 import { approval } from 'allium/middleware/approval';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
+import { mcpOver } from './mcp.js';
 import { type McpServerOptions, mcpServer } from './server.js';
 
 const paid: number[] = [];
@@ -220,6 +221,43 @@ describe('mcpServer()', () => {
       content: [{ text: expect.stringContaining('cannot ask its user') }],
     });
     expect(paid).toEqual([]);
+  });
+
+  it.each(MODES)('asks the user of an agent that calls it over HTTP: %s', async (protocol) => {
+    // The question is asked again when the call is repeated, and answered at once.
+    const answer = ({ messages }: ModelRequest) =>
+      messages.at(-1)!.role === 'user' ? toolCalls({ name: 'pay', args: { amount: '5' } }) : text('Paid.');
+    const clerk = new Agent({
+      model: scriptedModel([answer], { repeat: true }),
+      tools: [pay],
+      middleware: [approval()],
+    });
+    const server = mcpServer({ agents: { help: { agent: clerk, description } }, authorize: 'none' });
+    // A call waits until the client knows that the stream of the one before has ended.
+    let ended: Promise<void> = Promise.resolve();
+    const fetch = async (url: string | URL, init?: RequestInit): Promise<Response> => {
+      if (protocol === 'auto') await ended;
+      const response = await server.fetch(new Request(url, init));
+      if (response.body === null || !String(init?.body).includes('tools/call')) return response;
+      const { readable, writable } = new TransformStream();
+      ended = response.body.pipeTo(writable).then(() => new Promise((resolve) => setImmediate(resolve)));
+      return new Response(readable, response);
+    };
+    const options = { name: 'office', url: 'http://127.0.0.1/mcp', protocol };
+    const office = mcpOver(
+      options,
+      () =>
+        new StreamableHTTPClientTransport(new URL(options.url), { fetch: fetch as typeof globalThis.fetch }),
+    );
+    const model = scriptedModel([toolCalls({ name: 'office_help', args: { message: 'Pay 5' } }), 'Thanks.']);
+    const session = new Agent({ model, middleware: [office] }).session('s');
+    const { status, pending } = await session.run('Let them pay 5.');
+    expect([status, pending[0]?.title]).toEqual(['suspended', expect.stringContaining('Run "pay"?')]);
+    const answers = { [pending[0]!.id]: { type: 'edit', args: { decision: 'approve' } } } as const;
+    const { text: said, messages } = await session.resume({ answers });
+    expect([textOf(messages.at(-2)!), said]).toEqual(['Paid.', 'Thanks.']);
+    await office.close();
+    await server.close();
   });
 
   it("keeps the sessions of tenants apart, and reveals nothing of others'", async () => {
