@@ -275,6 +275,20 @@ describe('what it says', () => {
     expect(asked).toEqual([7, 7]);
   });
 
+  it('quotes the result of a call that a person changed, without the note that says so', async () => {
+    const price = tool({
+      name: 'price',
+      description: 'The price of a fruit.',
+      input: z.object({ fruit: z.string() }),
+      execute: ({ fruit }) => ({ fruit, euros: 2 }),
+    });
+    const agent = new Agent({ model: offlineModel(), tools: [price], middleware: [approval()] });
+    const { text } = await agent.run('What is the price of the fruit "apple"?', {
+      onRequest: () => ({ type: 'edit', args: { fruit: 'pear' } }),
+    });
+    expect(text).toMatch(/^price: fruit pear, euros 2$/m);
+  });
+
   it('does not make a call again that somebody refused', async () => {
     const go = tool({ name: 'go', description: '', input: z.object({}), execute: () => 'gone' });
     const asked = vi.fn(async () => ({ type: 'reject' as const, reason: 'Not now.' }));

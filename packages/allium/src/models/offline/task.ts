@@ -19,6 +19,9 @@ export interface Task {
   readonly results: readonly TaskResult[];
 }
 
+/** What Allium writes before a result if a person changed the arguments of the call. */
+const EDITED = /^Note: a person changed the arguments of this call [^\n]*\n\n/;
+
 export function taskOf(messages: readonly Message[]): Task {
   const at = messages.findLastIndex((message) => message.role === 'user' && !isSyntheticMessage(message));
   const asked = messages[at];
@@ -33,7 +36,7 @@ export function taskOf(messages: readonly Message[]): Task {
     const { count } = answered.get(same) ?? { count: 0 };
     const result = {
       tool: call?.name ?? message.toolName,
-      text: textOf(message),
+      text: textOf(message).replace(EDITED, ''),
       isError: message.isError ?? false,
     };
     answered.set(same, { count: count + 1, call, result });
