@@ -4,7 +4,7 @@ import { COMMANDS, type LoadCommand } from './commands/index.js';
 import { exitCodes } from './outcome.js';
 import type { Shell } from './shell.js';
 import { write } from './terminal/io.js';
-import { versionOf } from './versions.js';
+import { ownVersion } from './versions.js';
 
 export async function makeParser(
   shell: Shell,
@@ -16,7 +16,7 @@ export async function makeParser(
     .usage('<command> [options]')
     .option('-c, --config <file>', 'use this config file instead of searching upward for allium.toml')
     .option('--no-color', 'no colours; the same as NO_COLOR=1')
-    .version(versionOf('@allium/cli'), '-V, --version', 'print the version of the command line')
+    .version(ownVersion(), '-V, --version', 'print the version of the command line')
     .helpCommand('help [command]', 'show how a command is used')
     .configureOutput({
       writeOut: (text) => write(io, 'stdout', text),

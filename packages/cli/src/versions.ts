@@ -3,14 +3,23 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 export function installedVersions(): Record<string, string> {
-  const packages = ['@allium/cli', '@allium/config', 'allium'];
+  const packages = ['@allium/config', 'allium'];
   return {
+    '@allium/cli': ownVersion(),
     ...Object.fromEntries(packages.map((name) => [name, versionOf(name)])),
     node: process.versions.node,
   };
 }
 
-export function versionOf(name: string): string {
-  const file = createRequire(import.meta.url).resolve(`${name}/package.json`);
-  return JSON.parse(readFileSync(file, 'utf8')).version;
+/** Every command asks for it. The folder of this file is beside the manifest, built or not, so nothing is searched for. */
+export function ownVersion(): string {
+  return versionIn(new URL('../package.json', import.meta.url));
+}
+
+function versionOf(name: string): string {
+  return versionIn(createRequire(import.meta.url).resolve(`${name}/package.json`));
+}
+
+function versionIn(manifest: string | URL): string {
+  return JSON.parse(readFileSync(manifest, 'utf8')).version;
 }
