@@ -5,6 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { installDebianPackage } from './debian-package.mjs';
 import { root } from './repository.mjs';
 
 /** Where React, the AI SDK and playwright-core are. */
@@ -44,7 +45,7 @@ export function missing() {
   return lacks;
 }
 
-function install() {
+async function install() {
   if (!existsSync(join(chatFolder, 'node_modules', 'playwright-core')))
     attempt('npm', ['ci', '--no-audit', '--no-fund'], {
       cwd: chatFolder,
@@ -56,8 +57,11 @@ function install() {
       shell: process.platform === 'win32',
     });
   if (!findChromium() && process.platform === 'linux' && process.getuid?.() === 0) {
-    attempt('apt-get', ['update', '-q']);
-    attempt('apt-get', ['install', '-qy', '--no-install-recommends', 'chromium']);
+    try {
+      await installDebianPackage('chromium');
+    } catch (error) {
+      console.error(error instanceof Error ? error.message : error);
+    }
   }
 }
 
@@ -70,7 +74,7 @@ function attempt(/** @type {string} */ program, /** @type {string[]} */ args, op
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  install();
+  await install();
   const lacks = missing();
   if (lacks.length > 0)
     console.error(`The browser tests will be SKIPPED: ${lacks.join(' and ')} could not be installed.`);

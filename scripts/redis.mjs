@@ -1,11 +1,12 @@
 // A real Redis server for tests: the one that is installed, or one from the system's packages.
 
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
+import { installDebianPackage } from './debian-package.mjs';
 import { freePort } from './postgres.mjs';
 
 /**
@@ -19,7 +20,7 @@ import { freePort } from './postgres.mjs';
 
 /** @returns {Promise<RedisServer>} */
 export async function startRedis() {
-  const program = findProgram();
+  const program = await findProgram();
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'allium-redis-'));
   const port = await freePort();
   const start = async () => {
@@ -66,8 +67,8 @@ export async function startRedis() {
   };
 }
 
-/** @returns {string} */
-function findProgram() {
+/** @returns {Promise<string>} */
+async function findProgram() {
   const given = process.env.ALLIUM_TEST_REDIS_SERVER;
   if (given) return given;
   const found = () =>
@@ -81,13 +82,7 @@ function findProgram() {
   /** @type {unknown} */
   let reason;
   try {
-    const apt = (/** @type {string[]} */ ...args) =>
-      execFileSync('apt-get', args, {
-        stdio: 'pipe',
-        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-      });
-    apt('update');
-    apt('install', '-y', '--no-install-recommends', 'redis-server');
+    await installDebianPackage('redis-server');
   } catch (error) {
     reason = error;
   }

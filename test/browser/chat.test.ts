@@ -23,7 +23,7 @@ await whenMade('browser');
 const lacks = missing();
 if (lacks.length > 0)
   process.stderr.write(
-    `SKIPPED: useChat in a browser. There is no ${lacks.join(' and no ')}: run \`node scripts/browser.mjs\`.\n`,
+    `SKIPPED: useChat in a browser. Missing: ${lacks.join(' and ')}. Run \`node scripts/browser.mjs\`.\n`,
   );
 
 /** A model whose answers a test lets go on, piece by piece. */

@@ -11,7 +11,7 @@ import { describeError, EXIT, EXIT_CODES, exitCodeOf, exitCodeOfError, UsageErro
 import { makeParser } from './parser.js';
 import { main } from './program.js';
 import { makeIo } from './terminal/io.js';
-import { versionOf } from './versions.js';
+import { ownVersion } from './versions.js';
 
 function testIo({
   stdin = new PassThrough().end(),
@@ -63,7 +63,7 @@ describe('help', () => {
     [['-c', 'run', 'trace', '--help'], 'Usage: allium trace'],
     [['--no-color', 'trace', '--help'], 'Usage: allium trace'],
     [['help', 'trace'], 'Usage: allium trace'],
-    [['run', '--version'], versionOf('@allium/cli')],
+    [['run', '--version'], ownVersion()],
   ])('finds the command in %j', async (args, shown) => {
     expect((await run(...args)).stdout).toContain(shown);
   });
