@@ -4,7 +4,7 @@ import { type Script, scriptedModel, text } from 'allium/testing';
 
 // A session with compaction in which a character is a token, for the tests of its bad days.
 
-export const tokenCounter = (text: string) => text.length;
+const tokenCounter = (text: string) => text.length;
 export const silent = text('ok', { inputTokens: 0, outputTokens: 0 });
 export const long = (n: number, length = 96) => `${n}:`.padEnd(length, 'x');
 export const summariser = (...script: Script[]) => scriptedModel(script, { id: 'summariser', repeat: true });

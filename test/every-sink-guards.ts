@@ -208,7 +208,7 @@ export const PLACES = [
 export type Place = (typeof PLACES)[number];
 
 /** Where the guard has to judge for a secret that comes in there. */
-export const POINT_OF: Readonly<Record<Place, GuardPoint>> = {
+const POINT_OF: Readonly<Record<Place, GuardPoint>> = {
   input: 'input',
   queued: 'input',
   steered: 'input',

@@ -5,7 +5,7 @@ import { z } from 'zod';
 export const make = (name: string, execute: Tool['execute']): Tool =>
   tool({ name, description: name, input: z.any(), execute }) as Tool;
 
-export const SECRET = /SECRET/g;
+const SECRET = /SECRET/g;
 export const find: Guard['find'] = (text) =>
   [...text.matchAll(SECRET)].map(({ index, 0: found }) => ({ start: index, end: index + found.length }));
 

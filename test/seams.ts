@@ -24,7 +24,7 @@ export const CALL_SEAMS: readonly CallSeam[] = ['model', 'tool'];
 export type Step = string | Error | typeof HANG;
 export const HANG = Symbol('hang');
 
-export interface Outcome {
+interface Outcome {
   /** What the call came to, as the next turn or the caller sees it. */
   readonly text: string;
   /** The call ended in an error: of the run at the model seam, as a result at the tool seam. */

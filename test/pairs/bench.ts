@@ -137,7 +137,7 @@ export function toolsBeside(list: readonly Member[], tools: readonly Tool[]): re
   return tools.filter(({ name }) => !held.has(name));
 }
 
-export function runOptionsOf(list: readonly Member[]): RunOptions {
+function runOptionsOf(list: readonly Member[]): RunOptions {
   return Object.assign({}, ...list.map(({ runOptions }) => runOptions));
 }
 

@@ -163,11 +163,7 @@ function redactDeep(value: unknown, redact: (text: string) => string): unknown {
 }
 
 /** The same error, so that others still recognise it, with another message. */
-export function redactThrown(
-  error: unknown,
-  redact: (text: string) => string,
-  seen = new Set<unknown>(),
-): unknown {
+function redactThrown(error: unknown, redact: (text: string) => string, seen = new Set<unknown>()): unknown {
   if (isControl(error)) return error;
   if (!(error instanceof Error)) return redactDeep(error, redact);
   if (seen.has(error)) return error;

@@ -128,13 +128,13 @@ async function execute(
 }
 
 /** At most 64 letters, digits, `_` and `-`. A name that had to be shortened ends with a few letters of its hash. */
-export function toolName(prefix: string, name: string): string {
+function toolName(prefix: string, name: string): string {
   const plain = (prefix + name).replace(/[^\w-]/g, '_');
   return plain.length <= 64 ? plain : `${plain.slice(0, 55)}_${sha256(name).slice(0, 8).replace(/\W/g, '_')}`;
 }
 
 /** Without control characters and characters that are not seen, such as those that reverse or hide text. */
-export function plainText(text: string, maxChars: number): string {
+function plainText(text: string, maxChars: number): string {
   const seen = text.replace(/[^\P{C}\n\t]|[\p{Default_Ignorable_Code_Point}]/gu, '');
   return seen.length <= maxChars
     ? seen
@@ -142,7 +142,7 @@ export function plainText(text: string, maxChars: number): string {
 }
 
 /** What a tool of a server returned, as a result: text, images and files for the model, structured content as details. */
-export function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
+function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
   const parts = content.map(partOf);
   if (parts.length === 0 && structuredContent !== undefined)
     parts.push(text(JSON.stringify(structuredContent)));

@@ -23,7 +23,7 @@ import {
   type SpanStart,
 } from 'allium/middleware/observability';
 
-export const OPTIONS = {
+const OPTIONS = {
   /**
    * Also record what was said, as events of the spans: messages, instructions, answers, arguments and results, after
    * the guards.

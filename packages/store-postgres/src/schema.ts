@@ -2,7 +2,7 @@
 import { AlliumError } from 'allium/stores/kit';
 import type { PostgresClient } from './client.js';
 
-export const SCHEMA_VERSION = 1;
+const SCHEMA_VERSION = 1;
 
 /**
  * One row per append. Entries are `text`, not `jsonb`: they come back exactly as they were, and `jsonb` refuses the

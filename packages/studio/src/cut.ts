@@ -1,7 +1,7 @@
 /** Texts of traces as the page gets them: never longer than a screen needs, and whole on request. */
 
 /** Characters of a text that are sent at first. */
-export const SHOWN = 2000;
+const SHOWN = 2000;
 
 /** The beginning of a text, and its length if something was left out. Never cuts a surrogate pair in two. */
 export function cutText(text: string, most: number = SHOWN): { text: string; cut?: number } {

@@ -53,7 +53,7 @@ export async function playOnce({ agent, store, sessionId, input, off, signal, he
 }
 
 /** The same agent without some of its middleware, and over another store. */
-export function without(agent: Agent, off: readonly string[], store: Store): Agent {
+function without(agent: Agent, off: readonly string[], store: Store): Agent {
   const { plan } = agent;
   if (plan.replaced.length > 0)
     throw new CannotPlay('This agent has hooks of its own beside its middleware, which Studio cannot copy.');

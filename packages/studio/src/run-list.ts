@@ -43,11 +43,7 @@ export async function listRuns(
 }
 
 /** The runs of a session that the filter lets through, newest first. */
-export async function rowsOf(
-  sources: Sources,
-  fold: SessionFold,
-  filter: RunFilter,
-): Promise<readonly RunRow[]> {
+async function rowsOf(sources: Sources, fold: SessionFold, filter: RunFilter): Promise<readonly RunRow[]> {
   if (fold.child && !filter.children) return [];
   const rows = fold.runs
     .map((run) => ({ run, row: rowOf(fold, run) }))

@@ -24,7 +24,7 @@ const DEPTH = 3;
 const AGENTS = 50;
 
 /** The entries of one run, and those of the session's journal that it needs besides. */
-export function entriesOfRun(entries: readonly Entry[], runId: string): readonly Entry[] {
+function entriesOfRun(entries: readonly Entry[], runId: string): readonly Entry[] {
   return entries.filter((entry) => 'runId' in entry && entry.runId === runId);
 }
 
@@ -61,7 +61,7 @@ export class RunUnknown extends Error {
   }
 }
 
-export function summaryOf(sessionId: string, entries: readonly Entry[], runId: string): RunRow {
+function summaryOf(sessionId: string, entries: readonly Entry[], runId: string): RunRow {
   const fold: SessionFold = { sessionId, child: false, seq: 0, runs: [] };
   for (const entry of entries) addEntry(fold, entry);
   const run = fold.runs.find((one) => one.runId === runId);
@@ -341,7 +341,7 @@ function inside(call: SpanRow, span: SpanRow, runId: string): SpanRow {
   };
 }
 
-export function itemOf(
+function itemOf(
   { seq, at, costUsd }: { readonly seq: number; readonly at: number; readonly costUsd?: number },
   message: Message,
   turn: number,

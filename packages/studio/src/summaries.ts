@@ -9,7 +9,7 @@ import { agentOf, verdictsIn } from './traces.js';
 import type { RowStatus, RunRow, VerdictCount } from './wire.js';
 
 /** What one model call, or several of a day, cost. */
-export interface Spent {
+interface Spent {
   readonly at: number;
   readonly model: string;
   readonly usage: Usage;
@@ -195,7 +195,7 @@ function sameDay(a: number, b: number): boolean {
   return Math.abs(a - b) < 86_400_000 && dayOf(a) === dayOf(b);
 }
 
-export function sum(a: Usage, b: Usage): Usage {
+function sum(a: Usage, b: Usage): Usage {
   return {
     inputTokens: a.inputTokens + b.inputTokens,
     outputTokens: a.outputTokens + b.outputTokens,
@@ -205,7 +205,7 @@ export function sum(a: Usage, b: Usage): Usage {
   };
 }
 
-export const NOTHING: Usage = {
+const NOTHING: Usage = {
   inputTokens: 0,
   outputTokens: 0,
   cacheRead: 0,

@@ -66,7 +66,7 @@ export interface RunFilter {
   readonly children?: boolean;
 }
 
-export type SpanKind = 'turn' | 'model' | 'tool' | 'wait' | 'attempt' | 'agent';
+type SpanKind = 'turn' | 'model' | 'tool' | 'wait' | 'attempt' | 'agent';
 export type SpanStatus = 'ok' | 'error' | 'open' | 'waiting';
 
 /** A bar of the waterfall. Times are milliseconds since the epoch. */
@@ -88,7 +88,7 @@ export interface SpanRow {
   readonly runId?: string;
 }
 
-export interface CallItem {
+interface CallItem {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
@@ -203,7 +203,7 @@ export interface AllowanceView {
   readonly allowances: readonly Allowance[];
 }
 
-export interface AgentInfo {
+interface AgentInfo {
   readonly name: string;
   readonly model: string;
   readonly middleware: readonly string[];

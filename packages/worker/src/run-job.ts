@@ -27,7 +27,7 @@ export interface JobRun {
 }
 
 /** How a run begins: with `run`, `resume` or `continue` of a session. */
-export type Start = 'run' | 'resume' | 'continue';
+type Start = 'run' | 'resume' | 'continue';
 
 /** Runs, continues, or finds out how it ended. Rejects like the run. */
 export async function runJob(job: JobRun): Promise<Outcome> {

@@ -11,8 +11,6 @@ export const SCOPE = kinds.oneOf('tenant', 'session', 'all');
 
 export type Scope = TypeOf<typeof SCOPE>;
 
-export const SCOPES: readonly Scope[] = ['tenant', 'session', 'all'];
-
 /** A Keyv, a Map, or anything like them. */
 export interface AnswerStore<Entry> {
   get(key: string): unknown;

@@ -15,7 +15,7 @@ import {
 import { type CallVerdict, messageOf } from '../kit/index.js';
 import { flawOf } from './flaws.js';
 
-export const CASSETTE_VERSION = 1;
+const CASSETTE_VERSION = 1;
 
 /** A line of a cassette after the header. */
 export type Entry = ModelEntry | ToolEntry;

@@ -18,7 +18,7 @@ import { RunReader } from './run-reader.js';
 import { sseLines, sseResponse, type TextSource } from './sse.js';
 
 /** What hooks and tools get to know about the request. */
-export function runOptions({ handling, caller }: Call, agent: Agent): RunOptions {
+function runOptions({ handling, caller }: Call, agent: Agent): RunOptions {
   const { user, metadata } = caller;
   const name = handling.names.get(agent);
   return { metadata: { ...metadata, ...(user !== undefined && { user }), agent: name } };
@@ -189,7 +189,7 @@ export function events(
   return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onBegin, onLeave: leave, headers });
 }
 
-export function wantsEvents(request: Request): boolean {
+function wantsEvents(request: Request): boolean {
   return request.headers.get('accept')?.includes('text/event-stream') ?? false;
 }
 

@@ -95,6 +95,6 @@ export type JsonOnly<T> = unknown extends T
 type AnyFunction = (...args: never[]) => unknown;
 
 /** In a compile error: this value cannot be journaled. Store plain data, such as `date.toISOString()`. */
-export interface NotJson {
+interface NotJson {
   readonly '~not json': never;
 }

@@ -8,9 +8,9 @@ import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.j
 /** A layer of a pipeline: a function, any object with `process`, or (inside an agent only) any other middleware. */
 export type PipelineLayer<C> = PipelineFunction<C> | PipelineObject<C> | Pipeline<C>;
 
-export type PipelineFunction<C> = (ctx: C, next: () => Promise<void>) => unknown;
+type PipelineFunction<C> = (ctx: C, next: () => Promise<void>) => unknown;
 
-export interface PipelineObject<C> extends Omit<Middleware, 'process'> {
+interface PipelineObject<C> extends Omit<Middleware, 'process'> {
   process?(ctx: C, next: () => Promise<void>): unknown;
 }
 

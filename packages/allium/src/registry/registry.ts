@@ -174,7 +174,7 @@ function factoryContext(name: string, { dir, load, make }: ResolveContext): Fact
 }
 
 /** How names are compared: case, dashes and underscores make no difference. */
-export function flat(name: string): string {
+function flat(name: string): string {
   return String(name).replace(/[-_]/g, '').toLowerCase();
 }
 

@@ -48,7 +48,7 @@ export interface ScriptedModelOptions {
 }
 
 /** The usage of steps that state none. */
-export const DEFAULT_USAGE: Partial<Usage> = { inputTokens: 10, outputTokens: 5 };
+const DEFAULT_USAGE: Partial<Usage> = { inputTokens: 10, outputTokens: 5 };
 
 /** An answer of text, streamed in one piece. What `usage` leaves out is 0. */
 export function text(content: string, usage?: Partial<Usage>): ScriptStep {

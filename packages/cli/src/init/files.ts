@@ -50,7 +50,7 @@ const STORES = {
   memory: 'store = "memory" # nothing is kept',
 } as const;
 
-export function configText({ model, store, middleware, tool }: Choices): string {
+function configText({ model, store, middleware, tool }: Choices): string {
   const chain = (Object.keys(MIDDLEWARE) as MiddlewareName[]).filter((name) => middleware.includes(name));
   return `#:schema ./node_modules/@allium/config/allium.schema.json
 # An Allium agent. \`allium explain\` shows what it comes to, \`allium doctor\` what is missing.

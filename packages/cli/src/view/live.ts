@@ -27,7 +27,7 @@ export interface LiveOptions {
 }
 
 /** The two streams of a command, kept from writing into each other's lines. */
-export function streams(io: Io): Paper & { endLine(): void } {
+function streams(io: Io): Paper & { endLine(): void } {
   let open = false;
   const endLine = (): void => {
     if (open) write(io, 'stdout', '\n');

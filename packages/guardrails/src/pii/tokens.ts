@@ -46,7 +46,7 @@ export interface TokenOptions {
 }
 
 /** The kind of a text that only looks like a placeholder. Its original is that text. */
-export const LOOKALIKE = 'text';
+const LOOKALIKE = 'text';
 
 export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }: TokenOptions): Tokens {
   const state = defineState<Issued>({

@@ -21,7 +21,7 @@ export interface Injection extends Finding {
 }
 
 /** A way to read a text: as it is, reversed, or decoded. */
-export interface ReadText {
+interface ReadText {
   readonly sentences: readonly Sentence[];
   /** It was hidden in an encoding. */
   readonly hidden: boolean;
@@ -35,7 +35,7 @@ const KIN = 0.5;
 let reader: Reader | undefined;
 
 /** Everything that a text says, in every way to read it. */
-export function readingsOf(text: string): ReadText[] {
+function readingsOf(text: string): ReadText[] {
   reader ??= new Reader();
   const plain = normalise(text);
   const place = (start: number, end: number): readonly [number, number] => [
@@ -66,7 +66,7 @@ export function readingsOf(text: string): ReadText[] {
 }
 
 /** The sum of its weights: above 0 the model takes a sentence for an injection. */
-export function logOdds(features: readonly number[]): number {
+function logOdds(features: readonly number[]): number {
   let sum = 0;
   for (const id of features) sum += weightOf(id);
   return sum;

@@ -2,7 +2,7 @@
 
 import { conceptIndex } from './clauses.js';
 import { DIRECTED, ELSEWHERE, FRAMES, MUTED_BY, type Mute } from './frames.js';
-import { addGrams, GRAMS } from './grams.js';
+import { addGrams } from './grams.js';
 import { CONCEPTS, type Concept } from './lexicon.js';
 import type { Sentence, Token } from './sentences.js';
 import { CODE as SIGNS_OF_CODE } from './signs.js';
@@ -39,7 +39,6 @@ const TOPIC = FOLLOWED + N * N;
 const TOPIC_STEPS = 4;
 /** From here on, words: see grams.ts. */
 export const WORDS = TOPIC + TOPIC_STEPS;
-export const FEATURES = WORDS + GRAMS;
 
 /** How far to look for the topic of a text, in sentences. */
 const TOPIC_REACH = 5;

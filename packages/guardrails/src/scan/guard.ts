@@ -15,10 +15,10 @@ import type { Finding } from './finding.js';
 const POINTS = ['input', 'request', 'output', 'thinking', 'tool-args', 'tool-result', 'final'] as const;
 
 /** Where text comes in and goes out. `request`, which also has the system prompt, only if asked for. */
-export const EVERY_TEXT: readonly GuardPoint[] = ['input', 'output', 'thinking', 'tool-args', 'tool-result'];
+const EVERY_TEXT: readonly GuardPoint[] = ['input', 'output', 'thinking', 'tool-args', 'tool-result'];
 
 /** What the model wrote. Only there can it be asked again. */
-export const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args'];
+const ANSWERS: readonly GuardPoint[] = ['output', 'thinking', 'tool-args'];
 
 const ACTIONS = ['redact', 'block', 'stop', 'warn', 'feedback'] as const;
 

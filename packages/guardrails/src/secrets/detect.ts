@@ -276,7 +276,7 @@ function isSecretValue(value: string): boolean {
 }
 
 /** Entropy per character, in bits, of a value long enough to tell. */
-export function looksRandom(value: string): boolean {
+function looksRandom(value: string): boolean {
   if (value.length < 16) return false;
   const piece = value.slice(0, 256);
   const bits = entropyOf(piece);

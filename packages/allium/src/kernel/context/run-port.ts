@@ -29,7 +29,7 @@ import type { SeamCall } from './seam-call.js';
 import type { Recording } from './tracing.js';
 
 /** What a context shows of its run. */
-export interface RunFacts {
+interface RunFacts {
   readonly plan: Plan;
   readonly runId: string;
   readonly parentRunId: string | undefined;
@@ -54,7 +54,7 @@ export interface RunFacts {
 }
 
 /** What the run has used so far, and which limit on it is reached. */
-export interface Spending {
+interface Spending {
   readonly usage: Usage;
   readonly costUsd: number | undefined;
   exceeded(): StopRun | undefined;
@@ -75,7 +75,7 @@ export interface RunLimits {
 }
 
 /** What layers and rules need from the guards of a run. */
-export interface Judging {
+interface Judging {
   /** Transformed responses, by their original content. */
   stages: WeakMap<readonly AssistantContent[], Stage> | undefined;
   /** A result as a layer gets it from further in: after its transforms, and for a sink after the guards. */

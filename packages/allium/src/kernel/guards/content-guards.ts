@@ -229,7 +229,7 @@ export function redactValue(
 }
 
 /** Texts without what guards found in them; the same list if they found nothing. No judge is asked. */
-export function redactTexts(
+function redactTexts(
   point: GuardPoint,
   given: readonly Text[],
   ctx: Context,

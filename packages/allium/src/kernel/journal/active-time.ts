@@ -6,7 +6,7 @@ import { type Clock, monotonic } from '../lib/clock.js';
 const SHARE = 0.01;
 
 /** While a run is paused, its time is checked no more often than this. */
-export const LOOK_MS = 50;
+const LOOK_MS = 50;
 
 /** Calls `fn` when the run has been active for `ms`. The returned function cancels that. */
 export function afterActive(

@@ -125,7 +125,7 @@ const RESULT: Readonly<Record<string, (value: any) => boolean>> = {
 };
 
 /** Fields that are missing in a run result, or wrong. */
-export function wrongInResult(result: RunResult): readonly string[] {
+function wrongInResult(result: RunResult): readonly string[] {
   return Object.keys(RESULT).filter((field) => !RESULT[field]!(result[field as keyof RunResult]));
 }
 

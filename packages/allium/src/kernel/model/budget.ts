@@ -18,7 +18,7 @@ export interface Reservation {
 /** More than models write in one answer. */
 const PLENTY = 32_768;
 /** Tokens of a short answer: less is too little for most. */
-export const SHORT = 1024;
+const SHORT = 1024;
 
 /** Refusals because calls under way have set the rest aside. */
 const crowded = new WeakSet<StopRun>();

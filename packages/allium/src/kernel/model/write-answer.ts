@@ -142,7 +142,7 @@ function withCallIds(run: ModelRun, given: Content, messageId: string): Content 
  * Is the start of these calls journaled with the message that makes them? That saves a write per turn. Not if
  * something decides about calls in between, and not if none of them could be in doubt.
  */
-export function startsWithMessage(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
+function startsWithMessage(run: ModelRun, message: AssistantMessage, tools: readonly Tool[]): boolean {
   const { plan, agent } = run;
   if (
     plan.decidesOnCalls ||

@@ -12,7 +12,7 @@ export interface CompactionState {
   readonly isFallback: boolean;
 }
 
-export const NO_SUMMARY: CompactionState = Object.freeze({
+const NO_SUMMARY: CompactionState = Object.freeze({
   summary: '',
   lastSummarizedMessageId: null,
   summarizedMessageIds: Object.freeze([]),
@@ -38,7 +38,7 @@ export interface Progress {
   readonly written: { readonly summary: string; readonly lastId: string | null } | null;
 }
 
-export const NO_PROGRESS: Progress = Object.freeze({
+const NO_PROGRESS: Progress = Object.freeze({
   failures: 0,
   fallbackRounds: 0,
   poorRounds: 0,

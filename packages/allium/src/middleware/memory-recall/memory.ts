@@ -48,7 +48,7 @@ export function ownerOf({ tenant }: MemoryScope): string {
 const MAX_TERMS = 64;
 
 /** The words of a text, each once, without case and accents. */
-export function termsOf(text: string): readonly string[] {
+function termsOf(text: string): readonly string[] {
   const plain = text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
   return [...new Set(plain.match(/[\p{L}\p{N}]+/gu))];
 }

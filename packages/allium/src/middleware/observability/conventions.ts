@@ -28,7 +28,7 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   xai: 'x_ai',
 };
 
-export function providerName({ provider }: Pick<Model, 'provider'>): string {
+function providerName({ provider }: Pick<Model, 'provider'>): string {
   return PROVIDERS[provider] ?? provider;
 }
 

@@ -17,7 +17,7 @@ import { isThenable, type Kind, kinds, makeFolder, pathError } from '../../kit/i
 export type Sink = string | URL | string[] | ((line: string) => Awaitable<void>);
 
 /** A line without the number of its run. */
-export type Draft = Entry extends infer E ? (E extends Entry ? Omit<E, 'run'> : never) : never;
+type Draft = Entry extends infer E ? (E extends Entry ? Omit<E, 'run'> : never) : never;
 
 /** The place of a call in the cassette, taken when it begins. */
 export interface Place {

@@ -2,7 +2,7 @@
 
 import { isSyntheticMessage, type Message, type ToolCall, textOf, toolCallsOf } from '../../index.js';
 
-export interface TaskResult {
+interface TaskResult {
   readonly tool: string;
   readonly text: string;
   readonly isError: boolean;

@@ -50,7 +50,7 @@ export interface BenchOptions {
   readonly habits: Habits;
 }
 
-export interface RunOnBench {
+interface RunOnBench {
   readonly input?: UserMessage;
   /** @default a session of its own */
   readonly session?: Session;
