@@ -25,6 +25,8 @@ export async function sessionOf(call: Call): Promise<Found> {
 export async function openSession(call: Call, sessionId: string): Promise<Found | undefined> {
   const { handling, caller } = call;
   const storeId = handling.ids.inStore(sessionId, caller);
+  // Its first request may not have been answered yet.
+  await handling.hub.begun(storeId);
   if ((await handling.store.head(storeId)) === 0) return undefined;
   const agent = await agentOf(call, storeId);
   const session = agent.session(storeId, tenantOf(caller));

@@ -41,9 +41,9 @@ export type { EventReader, FollowOptions } from './reader.js';
 /** Events of sessions for any number of readers. */
 export interface EventHub {
   /**
-   * Passes the events of a run to readers. Settles with the first event; rejects like `stream.result` if the run
-   * can't begin. The run continues without its readers. `isNew`: the id was just made, so the store need not be asked
-   * how far the session is.
+   * Passes the events of a run to readers. Settles with the first event, in a new session as soon as the store has it;
+   * rejects like `stream.result` if the run can't begin. The run continues without its readers. `isNew`: the id was just
+   * made, so the store need not be asked how far the session is.
    */
   publish(
     sessionId: string,
@@ -122,6 +122,7 @@ export function eventHub(options: EventHubOptions): EventHub {
     const first = await events.next();
     if (first.done) throw new AlliumError('SESSION_UNKNOWN', 'The run ended before its first event.');
     const run = begin(sessionId, { seq, events, first: first.value, isNew });
+    await run.written();
     const { type, runId } = first.value;
     // A resumed run began earlier; a new session has nothing before its run.
     const isWhole = isNew || (type === 'agent_start' && first.value.resumed);

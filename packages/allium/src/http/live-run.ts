@@ -111,6 +111,14 @@ export class LiveRun {
     else this.waiters.push(wake);
   }
 
+  /** Waits until the journal has something of it. Then every process finds the session. */
+  async written(): Promise<void> {
+    while (this.seq === 0 && !this.closed)
+      await new Promise<void>((resolve) => {
+        this.onChange(resolve);
+      });
+  }
+
   private async pump(events: LiveSource['events'], first: AgentEvent | undefined): Promise<void> {
     try {
       // The first bytes of a run go out before more is sent. A mirror begins with what a message has so far, all at once.

@@ -128,10 +128,10 @@ describe('runs', () => {
     expect(seen).toEqual(['acme', { user: 'acme-user', agent: 'clerk' }]);
   });
 
-  it('send no event before the store has the session, so any process can continue it', async () => {
-    let written = (): void => {};
+  it('are answered once the store has the session, so any process can continue it', async () => {
+    let write = (): void => {};
     const writing = new Promise<void>((resolve) => {
-      written = resolve;
+      write = resolve;
     });
     const inner = memoryStore();
     const store = storeWith(inner, {
@@ -140,19 +140,27 @@ describe('runs', () => {
         return inner.append(...entries);
       },
     });
-    const { client } = setup({ script: ['Hi.'], store });
-    const told: SentEvent[] = [];
-    const run = client.run('Hi');
-    const reading = (async () => {
-      for await (const one of run) told.push(one);
-    })();
-    await run.sessionId;
-    for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
-    expect(told).toEqual([]);
-    written();
-    await reading;
+    const { client, send } = setup({ script: ['Hi.'], store });
+    const run = client.run('Hi', { sessionId: 'new', create: true });
+    let answered = false;
+    const known = run.sessionId.then(() => {
+      answered = true;
+    });
+    const turns = async () => {
+      for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    };
+    await turns();
+    const joined = send('GET', '/sessions/new/events');
+    const stopped = send('POST', '/chat/new/stop');
+    await turns();
+    expect(answered).toBe(false);
+    write();
+    await known;
+    expect(await store.head('acme/new')).toBeGreaterThan(0);
+    expect((await joined).status).toBe(200);
+    expect((await stopped).status).toBe(204);
+    const told = await all(run);
     expect(told[0]).toMatchObject({ id: '1.0', event: { type: 'agent_start' } });
-    expect(viewOf(told)).toMatchObject({ status: 'done' });
   });
 
   it('stream events, and the client reads them', async () => {
