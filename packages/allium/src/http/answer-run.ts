@@ -32,6 +32,7 @@ export async function runAnswer(call: Call, found: Found, begin: Begin): Promise
   const headers = { 'x-session-id': encodeURIComponent(found.sessionId) };
   if (wantsEvents(request)) return events(call, run.reader(), sseLines, leave, headers);
   request.signal.addEventListener('abort', leave, { once: true });
+  if (request.signal.aborted) leave();
   const result = await run.result();
   request.signal.removeEventListener('abort', leave);
   return Response.json(answerOf(handling, found.sessionId, result), { headers });

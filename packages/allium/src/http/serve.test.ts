@@ -220,6 +220,25 @@ describe('runs', () => {
     }
   });
 
+  it('of an attached client that has left before it could be answered end', async () => {
+    for (const accept of ['application/json', 'text/event-stream']) {
+      const { handler, client } = setup({ script: [hang()] });
+      const left = new AbortController();
+      const headers = { 'x-tenant': 'acme', 'content-type': 'application/json', accept };
+      const body = JSON.stringify({ input: 'Hi', sessionId: 'a' });
+      const request = new Request('http://x/sessions', {
+        method: 'POST',
+        headers,
+        body,
+        signal: left.signal,
+      });
+      const answered = handler(request).then((response) => response.text());
+      left.abort();
+      await answered;
+      expect(viewOf(await all(client.join('a'))), accept).toMatchObject({ status: 'aborted' });
+    }
+  });
+
   it('can be steered, followed up and cancelled', async () => {
     const { client, json } = setup({ script: [hang()] });
     const run = client.run('Hi');
