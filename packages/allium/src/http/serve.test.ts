@@ -783,6 +783,30 @@ describe('what is refused', () => {
       ),
     ).toBeNull();
   });
+
+  it('is not what the client needs on a page of another origin', async () => {
+    const origin = 'https://app.example';
+    const { send } = setup({ cors: { origins: [origin] }, script: ['Hi.'] });
+    const asks = { origin, 'access-control-request-headers': 'content-type,x-api-key' };
+    const allowed = await send('OPTIONS', '/sessions', undefined, asks);
+    expect(allowed.headers.get('access-control-allow-headers')).toBe('content-type,x-api-key');
+    const started = await send('POST', '/sessions', { input: 'Hi' }, { origin });
+    expect(started.headers.get('access-control-expose-headers')).toBe('x-session-id');
+  });
+
+  it('may be a redirect, whose headers nobody can change', async () => {
+    const authorize = () => Response.redirect('https://login.example');
+    const { send } = setup({ cors: { origins: '*' }, authorize });
+    const response = await send('GET', '/agents', undefined, { origin: 'https://app.example' });
+    expect([response.status, response.headers.get('location')]).toEqual([302, 'https://login.example/']);
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
+  });
+
+  it('is a cache that keeps answers for somebody else', async () => {
+    const { send } = setup();
+    for (const path of ['/agents', '/sessions', '/sessions/nobody'])
+      expect((await send('GET', path)).headers.get('cache-control'), path).toBe('no-store');
+  });
 });
 
 describe('several agents', () => {

@@ -157,6 +157,8 @@ export function serve(options: ServeOptions): ServeHandler {
     } catch (error) {
       response = fail(error, request);
     }
+    // It is for whoever asked, and for now.
+    if (!response.headers.has('cache-control')) response.headers.set('cache-control', 'no-store');
     if (cors) for (const [name, value] of corsHeaders(request, cors)) response.headers.set(name, value);
     return response;
   };
@@ -200,7 +202,8 @@ async function answer(
   const { sessionId } = parameters;
   const aim = { operation: route.operation, ...(sessionId !== undefined && { sessionId }) };
   const caller = await handling.authorize(request, aim);
-  if (caller instanceof Response) return caller;
+  // A copy: the headers of a redirect, or of what `fetch` returned, can't be changed.
+  if (caller instanceof Response) return new Response(caller.body, caller);
   if (!isRecord(caller)) throw new HttpFailure(401, 'UNAUTHORIZED', 'Say who you are.');
   const body = route.body ? await readBody(request, handling.maxBodyBytes) : undefined;
   if (route.body) checkBody(route.body, body);
