@@ -29,7 +29,7 @@ export async function runAnswer(call: Call, found: Found, begin: Begin): Promise
   const { request, handling } = call;
   const run = await startRun(call, found, begin);
   const leave = leaving(call, run, handling.detached ?? false);
-  const headers = { 'x-session-id': encodeURIComponent(found.sessionId) };
+  const headers = sessionHeader(found);
   if (wantsEvents(request)) return events(call, run.reader(), sseLines, leave, headers);
   request.signal.addEventListener('abort', leave, { once: true });
   if (request.signal.aborted) leave();
@@ -190,7 +190,11 @@ export function events(
   return sseResponse(ending, { heartbeatMs: handling.heartbeatMs, onBegin, onLeave: leave, headers });
 }
 
-function wantsEvents(request: Request): boolean {
+export function sessionHeader({ sessionId }: Found): Readonly<Record<string, string>> {
+  return { 'x-session-id': encodeURIComponent(sessionId) };
+}
+
+export function wantsEvents(request: Request): boolean {
   return request.headers.get('accept')?.includes('text/event-stream') ?? false;
 }
 

@@ -1,6 +1,7 @@
 /** Answers that come twice, at once or while the run is about to wait: one run goes on with them, and nobody misses anything. */
 import { Agent, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
 import { serve } from 'allium/http';
+import { alliumClient, type ClientRun } from 'allium/http/client';
 import { approval } from 'allium/middleware/approval';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { expect, it } from 'vitest';
@@ -139,7 +140,7 @@ function gate() {
   return { open, opened };
 }
 
-it.each(['chat', 'answers'])(
+it.each(['chat', 'chat, and the client leaves', 'answers', 'events', 'events, and the client leaves'])(
   'a run that was about to wait when it was answered goes on (%s)',
   async (route) => {
     const { store, arms, looking, release } = lateLook();
@@ -147,16 +148,20 @@ it.each(['chat', 'answers'])(
     const asked = await say('1', 'Pay');
     await looking;
     const [request] = await session.pending();
-    if (route === 'chat') {
-      const answered = await approve(request!.id);
-      release();
-      expect(shown(await partsOf(answered))).toEqual(WHOLE);
-    } else {
-      const body = { answers: { [request!.id]: { type: 'approve' } } };
-      expect((await send('POST', '/sessions/c/answers', body)).status).toBe(204);
-      release();
-      await Promise.all(work);
+    const body = { answers: { [request!.id]: { type: 'approve' } } };
+    const accept = { accept: route === 'answers' ? 'application/json' : 'text/event-stream' };
+    const answered = route.startsWith('chat')
+      ? await approve(request!.id)
+      : await send('POST', '/sessions/c/answers', body, accept);
+    if (route.endsWith('leaves')) {
+      const reader = answered.body!.getReader();
+      void reader.read();
+      await reader.cancel();
     }
+    release();
+    if (route === 'chat') expect(shown(await partsOf(answered))).toEqual(WHOLE);
+    else if (route === 'events') expect((await partsOf(answered)).at(-1)).toMatchObject({ status: 'done' });
+    else await Promise.all(work);
     await asked.text();
     expect((await session.messages()).map((one) => textOf(one))).toEqual([
       'Pay',
@@ -244,4 +249,30 @@ it('a new message while a question waits is answered with the events of its own 
   expect(events[0]?.runId).not.toBe(runId);
   expect(events.at(-1)).toMatchObject({ type: 'agent_end', status: 'done', runId: events[0]!.runId });
   expect(model.requests).toHaveLength(2);
+});
+
+it('a client that answers a run under way reads on to its end', async () => {
+  const handler = () => new Promise<undefined>(() => {});
+  const asking: Middleware = {
+    name: 'asking',
+    beforeToolCall: () => ({ ask: { title: 'Pay?', onRequest: handler } }),
+  };
+  const { send, session } = setup({ middleware: [asking] });
+  const client = alliumClient({
+    baseUrl: 'http://x',
+    fetch: (url, init) =>
+      send(init!.method!, (url as string).slice('http://x'.length), JSON.parse(init!.body as string), {
+        ...(init!.headers as Record<string, string>),
+      }),
+  });
+  let asked = '';
+  let answered: ClientRun | undefined;
+  for await (const { event } of client.run('Pay', { sessionId: 'c', create: true })) {
+    if (event.type !== 'tool_execution_waiting') continue;
+    asked = event.question.id;
+    answered = client.answer('c', { [asked]: { type: 'approve' } });
+    void answered.result;
+  }
+  expect(await answered!.result).toMatchObject({ status: 'done', text: 'Done.', questions: [] });
+  expect(await session.pending()).toEqual([]);
 });

@@ -2,6 +2,7 @@
 import type { Decision } from '../index.js';
 import { type FollowedRun, readerOf, startRun } from './answer-run.js';
 import { afterEntry } from './cursor.js';
+import type { SentEvent } from './events.js';
 import { HttpFailure } from './failures.js';
 import type { Found } from './find-session.js';
 import type { EventReader } from './reader.js';
@@ -69,13 +70,13 @@ async function followGiven(call: Call, found: Found, answers: Answers, since: nu
   return follow(call, found, answers, first ? first.seq - 1 : head);
 }
 
-/** Reads on after entry `seq`. A run that waits though it was answered is resumed. */
+/** Reads on after entry `seq`. A run that waits though it was answered is resumed, also if the client has left by then. */
 function follow(call: Call, found: Found, answers: Answers, seq: number): EventReader {
   const { storeId, session } = found;
   const from = (id = afterEntry(seq)): EventReader => readerOf(call, storeId, id);
   // Workers see to it themselves.
   if (call.handling.queue) return new RunReader(from());
-  return new RunReader(from(), async (id) => {
+  const reader = new RunReader(from(), async (id) => {
     const pending = await session.pending();
     if (!pending.some((one) => one.id in answers)) return undefined;
     try {
@@ -85,6 +86,39 @@ function follow(call: Call, found: Found, answers: Answers, seq: number): EventR
       return from(id);
     }
   });
+  return new ToTheEnd(reader, (over) => {
+    const told = over.catch((error: unknown) => call.handling.onError(error, call.request));
+    call.context?.waitUntil?.(told);
+  });
+}
+
+/** When its client leaves, it reads on to the end by itself. */
+class ToTheEnd implements EventReader {
+  private last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly inner: EventReader,
+    private readonly onLeave: (over: Promise<void>) => void,
+  ) {}
+
+  next(): Promise<readonly SentEvent[] | undefined> {
+    const batch = this.inner.next();
+    this.last = batch;
+    return batch;
+  }
+
+  hasMore(): Promise<boolean> {
+    return this.inner.hasMore();
+  }
+
+  leave(): void {
+    this.onLeave(this.drain());
+  }
+
+  private async drain(): Promise<void> {
+    await this.last;
+    while (await this.inner.next());
+  }
 }
 
 /** The reason of a refusal may have been changed by guards. */

@@ -1,12 +1,11 @@
 /** Talks to a session: start, continue, steer, follow up, cancel, answer, regenerate, edit. */
 import type { Decision, HistoryPoint } from '../../index.js';
-import { runAnswer, stopRun } from '../answer-run.js';
+import { events, runAnswer, sessionHeader, stopRun, wantsEvents } from '../answer-run.js';
 import { nothing, runAnswers } from '../answer-schemas.js';
 import { answerLive } from '../answering.js';
 import { HttpFailure } from '../failures.js';
 import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
 import { OpenState } from '../open-state.js';
-import type { EventReader } from '../reader.js';
 import {
   agentSchema,
   type Call,
@@ -18,6 +17,7 @@ import {
   type Route,
 } from '../route.js';
 import { object } from '../schema.js';
+import { sseLines } from '../sse.js';
 import { isTurn } from '../ui-history.js';
 
 const agent = agentSchema;
@@ -84,7 +84,7 @@ export const runRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/answers',
     operation: 'answer',
     summary:
-      'Answers questions, by their ids. The run continues where it waits, or here; then its events or its result are the answer.',
+      'Answers questions, by their ids. The run continues, and its events are the answer, or its result unless it goes on where it was.',
     body: object(
       {
         answers: { type: 'object', additionalProperties: decisionSchema },
@@ -105,11 +105,15 @@ export const runRoutes: readonly Route[] = [
           'REQUEST_UNKNOWN',
           'A question is not open: never asked, answered or lapsed.',
         );
-      const resumes = call.body.resume !== false;
-      if (resumes && !call.handling.hub.isLive(found.storeId))
+      if (call.body.resume === false) {
+        for (const [id, decision] of Object.entries(answers)) await found.session.answer(id, decision);
+        return done();
+      }
+      if (!call.handling.hub.isLive(found.storeId))
         return runAnswer(call, found, { type: 'resume', answers });
-      if (resumes) keepsGoing(call, await answerLive(call, found, answers));
-      else for (const [id, decision] of Object.entries(answers)) await found.session.answer(id, decision);
+      const reader = await answerLive(call, found, answers);
+      if (wantsEvents(call.request)) return events(call, reader, sseLines, undefined, sessionHeader(found));
+      reader.leave();
       return done();
     },
   },
@@ -188,15 +192,6 @@ export const runRoutes: readonly Route[] = [
     },
   },
 ];
-
-/** Makes sure that a run that is under way continues with its answers. */
-function keepsGoing({ context, handling, request }: Call, reader: EventReader): void {
-  const read = async (): Promise<void> => {
-    while (await reader.next());
-  };
-  const over = read().catch((error: unknown) => handling.onError(error, request));
-  context?.waitUntil?.(over);
-}
 
 function forkSchema() {
   return { type: 'boolean', description: 'False: go back in this session instead of a copy.' } as const;
