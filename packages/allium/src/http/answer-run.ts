@@ -66,13 +66,10 @@ export async function startRun(call: Call, found: Found, begin: Begin): Promise<
   };
   const run = await hub.publish(storeId, start, { isNew });
   call.context?.waitUntil?.(run.ended);
-  run.stream.result
-    .catch((error: { result?: RunResult }) => {
-      // An aborted run did not fail, and an error without a result is thrown to the handler of the request.
-      if (error?.result?.status === 'error') call.handling.onError(error, call.request);
-    })
-    // Nobody waits for this: an `onError` that throws must not end the process.
-    .catch(() => undefined);
+  run.stream.result.catch((error: { result?: RunResult }) => {
+    // An aborted run did not fail, and an error without a result is thrown to the handler of the request.
+    if (error?.result?.status === 'error') call.handling.onError(error, call.request);
+  });
   return {
     reader: () => new RunReader(run.reader()),
     async result() {

@@ -13,7 +13,7 @@ import {
 import { approval, ask } from 'allium/middleware/approval';
 import { memoryStore } from 'allium/stores/memory';
 import { chunks, failWith, hang, type ScriptStep, scriptedModel, text, toolCalls } from 'allium/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { storeWith } from '../../../../test/run-checks.js';
 
@@ -71,6 +71,10 @@ function callers(handler: ServeHandler, tenant = 'acme') {
   });
   return { send, json, client };
 }
+
+const nothingWorks = (): never => {
+  throw new Error('Nothing works.');
+};
 
 const viewOf = (sent: readonly SentEvent[]) =>
   sent.reduce((view, { event }) => applyEvent(view, event), EMPTY_VIEW);
@@ -675,6 +679,19 @@ describe('what is refused', () => {
     expect(errors).toEqual([]);
   });
 
+  it.each<[string, () => void | Promise<void>]>([
+    ['throws', () => nothingWorks()],
+    ['rejects', async () => nothingWorks()],
+  ])('onError that %s is told on stderr, and harms nothing', async (_, onError) => {
+    const told = vi.spyOn(globalThis.console, 'error').mockImplementation(() => {});
+    const { json } = setup({ script: [failWith(new Error('No.'))], onError });
+    expect((await json('POST', '/sessions', { input: 'Hi' })).body.status).toBe('error');
+    const refused = setup({ authorize: () => nothingWorks(), onError });
+    expect((await refused.json('GET', '/sessions')).status).toBe(500);
+    expect(told).toHaveBeenCalledTimes(2);
+    told.mockRestore();
+  });
+
   it('authorize is given the operation and the session of each request', async () => {
     const seen: unknown[] = [];
     const { json } = setup({
@@ -795,7 +812,7 @@ describe('what is refused', () => {
   });
 
   it('may be a redirect, whose headers nobody can change', async () => {
-    const authorize = () => Response.redirect('https://login.example');
+    const authorize = () => Response.redirect('https://login.example', 302);
     const { send } = setup({ cors: { origins: '*' }, authorize });
     const response = await send('GET', '/agents', undefined, { origin: 'https://app.example' });
     expect([response.status, response.headers.get('location')]).toEqual([302, 'https://login.example/']);

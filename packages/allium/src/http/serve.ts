@@ -284,7 +284,7 @@ function checked(options: ServeOptions): Handling {
     maxBodyBytes,
     heartbeatMs,
     ids: sessionIds(authorize, options.storeId),
-    onError: options.onError ?? report,
+    onError: harmless(options.onError ?? report),
   };
 }
 
@@ -319,6 +319,17 @@ function queuedAgents({ agents, store }: ServeOptions, queue: RunQueue): Readonl
 
 function isAgent(value: unknown): value is Agent {
   return typeof (value as Agent | undefined)?.session === 'function';
+}
+
+/** If it fails itself, that must not end the process. */
+function harmless(onError: (error: unknown, request: Request) => unknown): Handling['onError'] {
+  return async (error, request) => {
+    try {
+      await onError(error, request);
+    } catch (failure) {
+      report(failure);
+    }
+  };
 }
 
 function report(error: unknown): void {
