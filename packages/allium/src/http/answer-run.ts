@@ -147,6 +147,14 @@ export async function stopRun(
   if (!(await queue?.stop(storeId, reason))) await session.abort(reason);
 }
 
+/** Ends the run under way, if there is one, and waits until it has ended. */
+export async function endRun(call: Call, found: Found, reason: string): Promise<void> {
+  if (!(await isBusy(call, found.storeId))) return;
+  const reader = readerOf(call, found.storeId, 'now');
+  await stopRun(call, found, reason);
+  while (await reader.next());
+}
+
 /** Is there a run under way, as far as this process knows? */
 export async function isBusy({ handling: { queue, hub } }: Call, storeId: string): Promise<boolean> {
   return queue ? queue.isBusy(storeId) : hub.isLive(storeId);

@@ -30,6 +30,8 @@ export class UiChunks {
     private readonly sdk: SdkVersion,
     /** The message that is continued, if there is one. */
     private readonly continued?: { readonly id: string; readonly calls: readonly string[] },
+    /** The page may have some of it already. AI SDK 7 begins the message anew by itself. */
+    private readonly isReplay = false,
   ) {
     this.known = new Set(continued?.calls);
   }
@@ -74,7 +76,10 @@ export class UiChunks {
     if (this.started) return [];
     this.started = true;
     const id = this.continued?.id ?? messageId;
-    return [{ type: 'start', ...(id !== undefined && { messageId: id }) }];
+    const start: UiChunk = { type: 'start', ...(id !== undefined && { messageId: id }) };
+    if (!this.isReplay || this.sdk >= 7) return [start];
+    // Without an id, so that each is a part of its own, after the parts that it hides.
+    return [start, { type: 'data-reset', data: { messageId: id, all: true } }];
   }
 
   private startStep(): UiChunk[] {

@@ -2,8 +2,23 @@
  * The routes that `useChat` of the AI SDK calls. The history is the session's; only the end of what the client sends
  * counts.
  */
-import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
-import { events, type FollowedRun, isBusy, leaving, readerOf, startRun, stopRun } from '../answer-run.js';
+import {
+  type Decision,
+  type HistoryPoint,
+  type Message,
+  type UserContent,
+  userMessage,
+} from '../../index.js';
+import {
+  endRun,
+  events,
+  type FollowedRun,
+  isBusy,
+  leaving,
+  readerOf,
+  startRun,
+  stopRun,
+} from '../answer-run.js';
 import { pages, ref } from '../answer-schemas.js';
 import { type Answers, answerAndFollow, joined } from '../answering.js';
 import { HttpFailure, invalidRequest } from '../failures.js';
@@ -66,8 +81,20 @@ export const chatRoutes: readonly Route[] = [
       const last = (call.body.messages as readonly SentMessage[]).at(-1)!;
       const answers = answersOf(call, last);
       if (answers) return answer(call, found, messages, answers);
-      const begin = await wish(call, found, messages, last);
-      if (begin === undefined) return replay(call, (await lastAnswer(call, found, messages))!, messages);
+      if (last.role !== 'user')
+        throw invalidRequest('The last message must be a user message or answer open questions.');
+      const known = messages.findIndex(
+        (one) => last.id !== undefined && one.role === 'user' && uiIdOf(one) === last.id,
+      );
+      const { trigger, messageId } = call.body;
+      const isAgain = trigger === 'regenerate-message' || messageId === last.id;
+      // Sent again after the connection broke: it is being answered, or has been.
+      if (known >= 0 && !isAgain) {
+        const next = messages.findIndex((one, at) => at > known && isTurn(one));
+        const upTo = next < 0 ? messages : messages.slice(0, next);
+        return replay(call, (await lastAnswer(call, found, upTo))!, upTo);
+      }
+      const begin = await wish(call, found, messages[known], last);
       return chatEvents(call, await startRun(call, found, begin), new UiChunks(sdkOf(call)));
     },
   },
@@ -83,7 +110,7 @@ export const chatRoutes: readonly Route[] = [
       if (found === undefined) return nothing();
       const messages = await found.session.messages();
       const last = await lastAnswer(call, found, messages);
-      return last?.isOpen ? replay(call, last, messages) : nothing();
+      return last?.isOpen ? replay(call, last, messages, true) : nothing();
     },
   },
   {
@@ -146,30 +173,19 @@ async function answer(
   return chatEvents(call, await answerAndFollow(call, found, answers, entries[begun]?.seq ?? 0), chunks);
 }
 
-/** How a run begins. Undefined where the message that was sent is in the history already. */
-async function wish(
-  call: Call,
-  { session }: Found,
-  messages: readonly Message[],
-  last: SentMessage,
-): Promise<Begin | undefined> {
-  if (last.role !== 'user')
-    throw invalidRequest('The last message must be a user message or answer open questions.');
-  const known = messages.find(
-    (one) => last.id !== undefined && one.role === 'user' && uiIdOf(one) === last.id,
-  );
-  if (call.body.trigger === 'regenerate-message') {
-    if (!known) throw new HttpFailure(404, 'MESSAGE_UNKNOWN', 'There is no such message.');
-    await session.rewind(known.id);
+/** How a run begins: with a new message, or with one that is `known` and takes the place of what came after it. */
+async function wish(call: Call, found: Found, known: Message | undefined, last: SentMessage): Promise<Begin> {
+  const replace = async (point: HistoryPoint): Promise<void> => {
+    await endRun(call, found, 'The user asked again.');
+    await found.session.rewind(point);
+  };
+  if (known && call.body.trigger === 'regenerate-message') {
+    await replace(known.id);
     return { type: 'continue' };
   }
-  const message = userMessage(contentOf(last), last.id === undefined ? undefined : withClientId(last.id));
-  if (known) {
-    // Sent again after the connection broke: it is being answered, or has been.
-    if (call.body.messageId !== last.id) return undefined;
-    await session.rewind({ before: known.id });
-  }
-  return { type: 'run', input: message };
+  const input = userMessage(contentOf(last), last.id === undefined ? undefined : withClientId(last.id));
+  if (known) await replace({ before: known.id });
+  return { type: 'run', input };
 }
 
 interface SentMessage {
@@ -241,8 +257,8 @@ interface LastAnswer {
   readonly isOpen: boolean;
 }
 
-function replay(call: Call, { reader }: LastAnswer, messages: readonly Message[]): Response {
-  return chatEvents(call, joined(reader), new UiChunks(sdkOf(call), openAnswer(messages)));
+function replay(call: Call, { reader }: LastAnswer, messages: readonly Message[], isAgain = false): Response {
+  return chatEvents(call, joined(reader), new UiChunks(sdkOf(call), openAnswer(messages), isAgain));
 }
 
 /** The answer that the history ends with: its id as a UI message, and the calls in it. */

@@ -1,0 +1,116 @@
+/** What `useChat` sends when something went wrong on the way: again, instead, or from the start. */
+import { Agent, memoryStore } from 'allium';
+import { serve } from 'allium/http';
+import { visibleParts } from 'allium/http/client';
+import { chunks, hang, type ScriptStep, scriptedModel } from 'allium/testing';
+import { expect, it } from 'vitest';
+
+interface Chunk {
+  readonly type: string;
+  readonly delta?: string;
+}
+interface UiMessage {
+  readonly role: string;
+  readonly parts: readonly { readonly type: string; readonly text?: string }[];
+}
+
+function setup(script: readonly (ScriptStep | string)[]) {
+  const agent = new Agent({ model: scriptedModel([...script]), store: memoryStore() });
+  const handler = serve({ agents: agent, authorize: () => ({ tenant: 'acme' }) });
+  const send = (method: string, path: string, body?: object) =>
+    handler(
+      new Request(`http://x${path}`, {
+        method,
+        ...(body && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+      }),
+    );
+  const post = (said: string, more: object = {}) => {
+    const message = { id: said.slice(0, 2), role: 'user', parts: [{ type: 'text', text: said }] };
+    return send('POST', '/chat', { id: 'c', messages: [message], ...more });
+  };
+  /** The messages of the history, and their texts. */
+  const history = async (): Promise<readonly string[]> => {
+    const { messages } = (await (await send('GET', '/chat/c')).json()) as { messages: UiMessage[] };
+    return messages.map(({ role, parts }) => `${role}: ${parts.map((part) => part.text ?? '').join('')}`);
+  };
+  return { send, post, history };
+}
+
+async function chunksOf(response: Response): Promise<readonly Chunk[]> {
+  const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: {'));
+  return lines.map((line) => JSON.parse(line.slice('data: '.length)) as Chunk);
+}
+const textOf = (all: readonly Chunk[]): string => all.map(({ delta = '' }) => delta).join('');
+
+const again = { trigger: 'regenerate-message' };
+
+it('a wish for another answer to a message that never arrived is answered', async () => {
+  const { post, history } = setup(['One.']);
+  expect(textOf(await chunksOf(await post('Q1', again)))).toBe('One.');
+  expect(await history()).toEqual(['user: Q1', 'assistant: One.']);
+});
+
+it.each<[string, string, object]>([
+  ['another answer', 'Q1', again],
+  ['an edited message', 'Q1, please', { messageId: 'Q1' }],
+])('%s takes the place of the answer that is being written', async (_, said, more) => {
+  const { post, history } = setup([hang('Half '), 'Another.']);
+  const first = await post('Q1');
+  const reading = chunksOf(first);
+  expect(textOf(await chunksOf(await post(said, more)))).toBe('Another.');
+  expect((await reading).at(-1)?.type).toBe('finish');
+  expect(await history()).toEqual([`user: ${said}`, 'assistant: Another.']);
+});
+
+it('an edited message that nobody can read changes nothing', async () => {
+  const { post, history, send } = setup(['One.']);
+  await (await post('Q1')).text();
+  const empty = { id: 'Q1', role: 'user', parts: [] };
+  const response = await send('POST', '/chat', { id: 'c', messages: [empty], messageId: 'Q1' });
+  expect(response.status).toBe(400);
+  expect(await history()).toEqual(['user: Q1', 'assistant: One.']);
+});
+
+it('a message that is sent again gets its own answer, even if others came after it', async () => {
+  const { post } = setup([chunks('One', '.'), 'Two.']);
+  const first = await chunksOf(await post('Q1'));
+  await (await post('Q2')).text();
+  const second = await chunksOf(await post('Q1'));
+  expect(textOf(second)).toBe('One.');
+  expect(second.find(({ type }) => type === 'start')).toEqual(first.find(({ type }) => type === 'start'));
+});
+
+it('an answer that is sent from its start hides what the page has of it, before AI SDK 7', async () => {
+  const { post, send } = setup([hang('Half ')]);
+  const first = await post('Q1', { detached: true });
+  await first.body!.cancel();
+  for (const sdk of [5, 6, 7]) {
+    const response = await send('GET', `/chat/c/stream?sdk=${sdk}`);
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let read = '';
+    while (!read.includes('Half')) read += (await reader.read()).value;
+    await reader.cancel();
+    const sent = read.split('\n').filter((line) => line.startsWith('data: {'));
+    const types = sent.map((line) => (JSON.parse(line.slice('data: '.length)) as Chunk).type);
+    const start = sdk === 7 ? ['start', 'start-step'] : ['start', 'data-reset', 'start-step'];
+    expect(types).toEqual([...start, 'text-start', 'text-delta']);
+  }
+  await send('POST', '/chat/c/stop');
+});
+
+it('visibleParts leaves out the step that was taken back, or everything before a new start', () => {
+  const step = { type: 'step-start' };
+  const text = (said: string) => ({ type: 'text', text: said });
+  const reset = { type: 'data-reset', data: { messageId: 'm' } };
+  const restart = { type: 'data-reset', data: { messageId: 'm', all: true } };
+  const seen = (...parts: { type: string; text?: string; data?: unknown }[]) =>
+    visibleParts({ parts }).map((part) => part.text ?? part.type);
+  expect(seen(step, text('a'))).toEqual(['step-start', 'a']);
+  expect(seen(step, text('a'), step, text('b'), reset, step, text('c'))).toEqual([
+    'step-start',
+    'a',
+    'step-start',
+    'c',
+  ]);
+  expect(seen(step, text('a'), step, text('b'), restart, step, text('a'))).toEqual(['step-start', 'a']);
+});
