@@ -1,5 +1,5 @@
-/** What `useChat` sends when something went wrong on the way: again, instead, or from the start. */
-import { Agent, memoryStore } from 'allium';
+/** What `useChat` gets when something went wrong, and what it sends then: again, instead, or from the start. */
+import { Agent, type AgentOptions, memoryStore } from 'allium';
 import { serve } from 'allium/http';
 import { visibleParts } from 'allium/http/client';
 import { chunks, hang, type ScriptStep, scriptedModel } from 'allium/testing';
@@ -14,8 +14,8 @@ interface UiMessage {
   readonly parts: readonly { readonly type: string; readonly text?: string }[];
 }
 
-function setup(script: readonly (ScriptStep | string)[]) {
-  const agent = new Agent({ model: scriptedModel([...script]), store: memoryStore() });
+function setup(script: readonly (ScriptStep | string)[], options: Partial<AgentOptions> = {}) {
+  const agent = new Agent({ model: scriptedModel([...script]), store: memoryStore(), ...options });
   const handler = serve({ agents: agent, authorize: () => ({ tenant: 'acme' }) });
   const send = (method: string, path: string, body?: object) =>
     handler(
@@ -96,6 +96,14 @@ it('an answer that is sent from its start hides what the page has of it, before 
     expect(types).toEqual([...start, 'text-start', 'text-delta']);
   }
   await send('POST', '/chat/c/stop');
+});
+
+it('a run that was stopped says why', async () => {
+  const { post, history } = setup(['One.'], { limits: { tokens: 1 } });
+  const sent = await chunksOf(await post('Q1'));
+  const data = { reason: 'max_tokens', message: expect.stringContaining('tokens') };
+  expect(sent.slice(-2)).toEqual([{ type: 'data-stop', data }, { type: 'finish' }]);
+  expect(await history()).toEqual(['user: Q1']);
 });
 
 it('visibleParts leaves out the step that was taken back, or everything before a new start', () => {

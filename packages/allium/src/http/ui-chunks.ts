@@ -3,7 +3,7 @@
  * two things. From 6 on there are approvals; in 7 a step can be taken back. The older ones get `data-` parts instead:
  * a `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
  */
-import type { ClientContent, ClientDelta, ClientEvent, Question } from './events.js';
+import type { ClientContent, ClientDelta, ClientEnd, ClientEvent, Question } from './events.js';
 
 export type SdkVersion = 5 | 6 | 7;
 
@@ -66,7 +66,7 @@ export class UiChunks {
       case 'stalled':
         return this.end('stalled');
       case 'agent_end':
-        return this.end(event.status);
+        return this.end(event.status, event.stop);
       default:
         return [];
     }
@@ -193,11 +193,12 @@ export class UiChunks {
     return [{ type: 'data-user-message', id, data: { parts } }];
   }
 
-  private end(status: string): UiChunk[] {
+  private end(status: string, stop?: ClientEnd['stop']): UiChunk[] {
     const chunks = [...this.start(), ...this.endStep()];
     if (status === 'error') chunks.push({ type: 'error', errorText: 'Something went wrong.' });
     else if (status === 'stalled') chunks.push({ type: 'error', errorText: 'The answer broke off.' });
     else if (status === 'aborted') chunks.push({ type: 'abort' });
+    else if (status === 'stopped') chunks.push({ type: 'data-stop', data: stop });
     chunks.push({ type: 'finish' });
     return chunks;
   }
