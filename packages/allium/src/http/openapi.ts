@@ -1,6 +1,6 @@
 /** The OpenAPI document, made from the routes, so that it can't differ from them. */
 import { type Answers, ref, type Schema, schemas } from './answer-schemas.js';
-import { decisionSchema, type Route } from './route.js';
+import type { Route } from './route.js';
 import type { BodySchema } from './schema.js';
 
 const json = (schema: Schema | BodySchema): Schema => ({ content: { 'application/json': { schema } } });
@@ -20,12 +20,7 @@ export function openApi(routes: readonly Route[], basePath: string): unknown {
     info: { title: 'Allium', version: '1', description: 'Sessions with agents.' },
     servers: [{ url: basePath === '' ? '/' : basePath }],
     paths,
-    components: {
-      schemas: {
-        ...schemas,
-        Decision: decisionSchema,
-      },
-    },
+    components: { schemas },
   };
 }
 

@@ -4,7 +4,6 @@ import type {
   ClientContent,
   ClientEnd,
   ClientMessage,
-  ClientUsage,
   Question,
   SentEvent,
 } from '../events.js';
@@ -17,7 +16,6 @@ export type {
   ClientEnd,
   ClientEvent,
   ClientMessage,
-  ClientUsage,
   Question,
   SentEvent,
 } from '../events.js';
@@ -65,7 +63,6 @@ export interface ClientResult extends ClientEnd {
   readonly sessionId: string;
   readonly text: string;
   readonly questions: readonly Question[];
-  readonly usage?: ClientUsage;
 }
 
 /** The events of a run, for one reader. */
