@@ -14,14 +14,24 @@ export interface Found {
   readonly isNew?: boolean;
 }
 
-/** The session in the path. One that doesn't exist and one of somebody else look the same to the caller. */
+/** The session in the path. */
 export async function sessionOf(call: Call): Promise<Found> {
-  const found = await openSession(call, call.parameters.sessionId!);
+  const found = await ownSession(call);
   if (found === undefined) throw unknownSession();
   return found;
 }
 
-/** Undefined if there is no such session. */
+/** The session in the path. One that doesn't exist and one of somebody else look the same to the caller. */
+export async function ownSession(call: Call): Promise<Found | undefined> {
+  try {
+    return await openSession(call, call.parameters.sessionId!);
+  } catch (error) {
+    if ((error as { code?: string } | undefined)?.code === 'TENANT_MISMATCH') return undefined;
+    throw error;
+  }
+}
+
+/** Undefined if there is no such session. Throws `TENANT_MISMATCH` if it is somebody else's. */
 export async function openSession(call: Call, sessionId: string): Promise<Found | undefined> {
   const { handling, caller } = call;
   const storeId = handling.ids.inStore(sessionId, caller);
@@ -30,7 +40,7 @@ export async function openSession(call: Call, sessionId: string): Promise<Found 
   if ((await handling.store.head(storeId)) === 0) return undefined;
   const agent = await agentOf(call, storeId);
   const session = agent.session(storeId, tenantOf(caller));
-  // Checks the owner: `TENANT_MISMATCH` is answered like an unknown session.
+  // Checks the owner.
   await session.pending();
   return { sessionId, storeId, agent, session };
 }

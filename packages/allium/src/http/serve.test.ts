@@ -604,9 +604,14 @@ describe('the owner of a session', () => {
     const { handler, client } = setup({ script: ['Hi.'], storeId: (id) => id });
     const { sessionId } = await client.run('Hi').result;
     const { json } = callers(handler, 'other');
-    expect(await json('GET', `/sessions/${sessionId}/messages`)).toEqual(
-      await json('GET', '/sessions/none/messages'),
-    );
+    for (const path of ['/sessions/ID/messages', '/chat/ID', '/chat/ID/stream'])
+      expect(await json('GET', path.replace('ID', sessionId)), path).toEqual(
+        await json('GET', path.replace('ID', 'none')),
+      );
+    // Its id is taken, which is all that anybody else learns.
+    const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hi' }] }];
+    expect((await json('POST', '/chat', { id: sessionId, messages })).status).toBe(404);
+    expect((await json('POST', '/sessions', { sessionId, input: 'Hi' })).status).toBe(404);
   });
 
   it('lists and deletes its sessions, without those of sub-agents', async () => {

@@ -22,7 +22,7 @@ import {
 import { pages, ref } from '../answer-schemas.js';
 import { type Answers, answerAndFollow, joined } from '../answering.js';
 import { HttpFailure, invalidRequest } from '../failures.js';
-import { type Found, newSession, openSession, sessionOf } from '../find-session.js';
+import { type Found, newSession, openSession, ownSession, sessionOf } from '../find-session.js';
 import type { EventReader } from '../follow.js';
 import { questionOf } from '../projection.js';
 import type { Begin } from '../queued.js';
@@ -106,7 +106,7 @@ export const chatRoutes: readonly Route[] = [
     query,
     answers: { events: ref('UiChunk'), nothing: true },
     async handle(call) {
-      const found = await openSession(call, call.parameters.sessionId!);
+      const found = await ownSession(call);
       if (found === undefined) return nothing();
       const messages = await found.session.messages();
       const last = await lastAnswer(call, found, messages);
@@ -122,7 +122,7 @@ export const chatRoutes: readonly Route[] = [
     query,
     answers: { json: pages.chat },
     async handle(call) {
-      const found = await openSession(call, call.parameters.sessionId!);
+      const found = await ownSession(call);
       if (found === undefined) return Response.json({ messages: [], running: false });
       const { session } = found;
       const last = await lastAnswer(call, found, await session.messages());
