@@ -37,7 +37,10 @@ export class MessageLists {
     return list === undefined ? 0 : this.makers.get(list);
   }
 
-  /** `step`: the step that made the list. `tell`: redacts a message that the reader doesn't have yet. */
+  /**
+   * `step`: the step that made the list. `tell`: redacts a message that the reader doesn't have yet. `from`: the list that the
+   * step was given, if no record made it. Messages in it that aren't in the history are the kernel's.
+   */
   write(
     step: string,
     n: number,
@@ -45,11 +48,13 @@ export class MessageLists {
     given: number,
     tell: (message: Message) => Message = same,
     coming: readonly Message[] = [],
+    from: readonly Message[] = [],
   ): TracedMessages {
     this.grow(coming);
     const base = this.last.get(step);
     const parts: Part[] = [];
     const added: Record<string, Message> = {};
+    const kernel: string[] = [];
     const { length } = list;
     // Where to look next in the base.
     let at = 0;
@@ -62,14 +67,22 @@ export class MessageLists {
       const place = this.index.get(message);
       if (place !== undefined) extend(parts, 'history', place);
       else {
-        parts.push({ key: this.keyOf(message, tell, added) });
+        const key = this.keyOf(message, tell, added);
+        if (key in added && from.includes(message)) kernel.push(key);
+        parts.push({ key });
         at++;
       }
     }
     this.makers.set(list, n);
     this.last.set(step, { n, list, length });
     const { n: of = 0 } = base ?? {};
-    return { of, given, parts, ...(Object.keys(added).length > 0 && { added }) };
+    return {
+      of,
+      given,
+      parts,
+      ...(Object.keys(added).length > 0 && { added }),
+      ...(kernel.length > 0 && { kernel }),
+    };
   }
 
   private keyOf(

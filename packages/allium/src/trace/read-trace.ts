@@ -217,6 +217,7 @@ export class TraceReader implements RunTrace {
     const original = this.#history.find(({ id }) => id === message.id);
     // Guards may pass on a copy that says the same.
     if (original && isEqual(original, message)) return { message };
+    if (this.index.kernels.has(message)) return { message, by: 'kernel', ...(original && { original }) };
     const maker = chain.find(({ n }) => this.listOf(n).some((one) => isSame(one, item)));
     // If no step made it, guards of the request did, or the kernel.
     const by = maker?.by ?? this.guardIn(call) ?? 'kernel';
@@ -255,14 +256,20 @@ interface Index {
   readonly records: ReadonlyMap<number, TraceRecord>;
   /** Messages that are not in the history, by key. */
   readonly stored: ReadonlyMap<string, Message>;
+  /** Those that the kernel put into requests. */
+  readonly kernels: ReadonlySet<Message>;
 }
 
 function indexOf(records: readonly TraceRecord[]): Index {
   const stored = new Map<string, Message>();
+  const kernels = new Set<Message>();
   for (const { changes, sent } of records)
     for (const list of [changes?.messages, sent?.messages])
-      for (const [key, message] of Object.entries(list?.added ?? {})) stored.set(key, message);
-  return { records: new Map(records.map((record) => [record.n, record])), stored };
+      for (const [key, message] of Object.entries(list?.added ?? {})) {
+        stored.set(key, message);
+        if (list?.kernel?.includes(key)) kernels.add(message);
+      }
+  return { records: new Map(records.map((record) => [record.n, record])), stored, kernels };
 }
 
 // ── From the journal ─────────────────────────────────────────────────────────────────────────────────────────

@@ -108,6 +108,8 @@ export interface TracedMessages {
     | { readonly key: string }
   )[];
   readonly added?: Readonly<Record<string, Message>>;
+  /** Keys of messages in `added` that were in the request before any step: the kernel put them there. */
+  readonly kernel?: readonly string[];
 }
 
 /**

@@ -87,7 +87,8 @@ export class RequestWriter {
     const call = callKey(ctx);
     const given = this.lists.makerOf(before) ?? this.steps.get(call) ?? 0;
     this.steps.set(call, n);
-    return this.lists.write(step, n, after, given, (message) => this.telling.message(message), this.coming);
+    const tell = (message: Message): Message => this.telling.message(message);
+    return this.lists.write(step, n, after, given, tell, this.coming, given === 0 ? before : undefined);
   }
 
   prompt(
@@ -158,7 +159,8 @@ export class RequestWriter {
         this.lists.makerOf(messages) ??
         this.lists.makerOf(callParts(ctx).messages) ??
         this.steps.get(callKey(ctx));
-      made.messages = this.lists.write(`model ${caller}`, n, messages, given ?? 0, undefined, coming);
+      const from = given === undefined ? callParts(ctx).messages : undefined;
+      made.messages = this.lists.write(`model ${caller}`, n, messages, given ?? 0, undefined, coming, from);
     }
     const isOther =
       !before ||

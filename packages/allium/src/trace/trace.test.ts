@@ -4,6 +4,7 @@ import path from 'node:path';
 import {
   Agent,
   assistantMessage,
+  type Message,
   type Middleware,
   memoryStore,
   type RunTrace,
@@ -52,6 +53,16 @@ function callsOf(trace: RunTrace | undefined): Record<string, number> {
 }
 
 const change = { trace: 'changes' } as const;
+const passing = syntheticUserMessage('Go on.', { source: 'step' });
+
+function spanOf(text: string, word: string): { start: number; end: number }[] {
+  const start = text.indexOf(word);
+  return start < 0 ? [] : [{ start, end: start + word.length }];
+}
+
+function shortened(message: Message): Message {
+  return message.role === 'tool' ? { ...message, content: [{ type: 'text', text: '…' }] } : message;
+}
 
 describe('a trace', () => {
   it('is not there unless it is asked for', async () => {
@@ -332,6 +343,24 @@ describe('requestAt()', () => {
     expect(last.systemPromptBy).toEqual(['wordy']);
     expect(last.steps.map(({ by }) => by)).toEqual(expect.arrayContaining(['cutting', 'masking', 'wordy']));
     expect(() => trace!.requestAt(999)).toThrow('Record 999');
+  });
+
+  it.each<[string, Middleware, string]>([
+    ['nobody', {}, 'kernel'],
+    ['a transform', { transformContext: (messages) => [...messages, passing] }, 'kernel'],
+    ['a layer', { wrapModel: (ctx, next) => next({ messages: [...ctx.messages, passing] }) }, 'kernel'],
+    ['a guard', { guard: { on: ['request'], find: (said) => spanOf(said, 'secret') } }, 'kernel'],
+    ['a step that replaces it', { transformContext: (messages) => messages.map(shortened) }, 'step'],
+  ])('names the kernel for what it notes on a changed call, beside %s', async (_, step, by) => {
+    const model = scriptedModel([toolCalls({ name: 'add', args: { a: 1, b: 2 } }), text('5.')]);
+    const asking: Middleware = { name: 'asking', beforeToolCall: () => ({ ask: { title: 'Sure?' } }) };
+    const agent = new Agent({ model, tools: [add], middleware: [{ name: 'step', ...step }, asking] });
+    const { trace } = await agent.run('A secret.', {
+      ...change,
+      onRequest: () => ({ type: 'edit', args: { a: 2, b: 3 } }),
+    });
+    const result = trace!.requestAt(calls(trace).at(-1)!).messages[2]!;
+    expect([result.by, textOf(result.message).slice(0, 5)]).toEqual([by, 'Note:']);
   });
 
   it('costs as much in the last turn as in the first, however much of the history is rewritten', async () => {

@@ -63,6 +63,7 @@ const list: Whole<TracedMessages> = {
   given: 0,
   parts: [{ history: [0, 2] }, { of: [2, 3] }, { key: 'm1' }],
   added: { m1: asked },
+  kernel: ['m1'],
 };
 const changed = [{ path: ['a', 0], at: 2, from: 1, to: null }];
 const prompt = { of: 0, given: 0, start: 1, end: 2, text: 'Be kind.' };
