@@ -68,6 +68,16 @@ describe('help', () => {
     expect((await run(...args)).stdout).toContain(shown);
   });
 
+  it('leaves standard input alone: for Node, a look at it opens it', async () => {
+    const { io, out } = testIo();
+    const opened = (): never => {
+      throw new Error('opened');
+    };
+    const unread = Object.defineProperty({ ...io }, 'stdin', { get: opened });
+    expect(await main(['--help'], makeIo(unread))).toBe(0);
+    expect(out()).toContain('First steps:');
+  });
+
   it('suggests the nearest command for an unknown name', async () => {
     expect((await run('tracee', 'run')).stderr).toContain('Did you mean trace?');
   });
