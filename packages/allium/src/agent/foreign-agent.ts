@@ -24,7 +24,7 @@ export const FOREIGN_AGENT = foreignTable(`${FOREIGN_SHARED.trim()}
   resettoolchoice → toolChoiceTurns
   messages → the first argument of run(): agent.run(messages)
   stateschema → state, or the state of a middleware
-  contextschema requestcontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
+  contextschema runtimecontext requestcontext toolscontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware
   id agentid → name
   sessionid session threadid thread conversationid resourceid → agent.session(id).run( … )
   headers apikey baseurl → options of fromAiSdk( … ) or resolveModel( … )

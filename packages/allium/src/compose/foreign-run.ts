@@ -31,7 +31,7 @@ export const FOREIGN_SHARED = `
   repairtoolcall experimentalrepairtoolcall → middleware: [ … ] with resolveToolCall
   maxretries retries retry retrypolicy maxprocessorretries maxretrydelayms → retry() in middleware
   structuredoutputschema structuredoutputmodel experimentaloutput responseschema → structuredOutput({ schema }) in middleware
-  requiretoolapproval needsapproval interrupton interruptbefore interruptafter → approval() in middleware
+  requiretoolapproval toolapproval needsapproval interrupton interruptbefore interruptafter → approval() in middleware
   activetools → toolSelector() in middleware
   toolerrorformatter → toolErrors() in middleware
   cache → cache() in middleware
@@ -44,7 +44,7 @@ export const FOREIGN_RUN = foreignTable(`${FOREIGN_SHARED.trim()}
   abortsignal cancelsignal → signal
   threadid sessionid conversationid session thread previousresponseid → agent.session(id).run( … )
   resourceid userid resource user → tenant
-  context configurable config runtimecontext requestcontext deps experimentalcontext runconfig state tags → metadata
+  context configurable config runtimecontext requestcontext toolscontext deps experimentalcontext runconfig state tags → metadata
   stream streammode → agent.stream( … )
   tools → new Agent({ tools }), or middleware: [{ tools }]
   model → new Agent({ model }), or middleware that sets ctx.model

@@ -43,8 +43,9 @@ const FOREIGN_OPTIONS = foreignTable(`
   selectedtools maxselected max → maxTools
   allowlist whitelist allowed alloweddecisions → allow allowHosts decisions
   denylist blocklist blacklist blocked banned → deny keywords
-  detectors entities piitypes piitype detect → types
+  detectors detector entities piitypes piitype detect → types recognize
   mode strategy redaction → strategy action mode
+  applytoinput applytooutput applytotoolresults → on
   interrupton toolnames tools require → tools policy
   outputschema responseformat outputtype schema zodschema → schema
   namespace prefix → key

@@ -2,7 +2,8 @@
 
 import { flatten } from '../compose/compose.js';
 import { isPlainObject } from '../kernel/lib/errors.js';
-import { checkFields, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
+import type { Foreign } from '../kernel/lib/foreign-names.js';
+import { checkFields as check, type Fields, type Kind, type TypeOf } from '../kernel/lib/shapes.js';
 import type { Middleware, MiddlewareList } from '../kernel/protocol/middleware.js';
 import { foreignOptions } from './foreign-options.js';
 import { nonEmptyText, withDefault } from './kinds.js';
@@ -14,7 +15,6 @@ export {
   shown as describeValue,
 } from '../kernel/lib/errors.js';
 export {
-  checkFields,
   checkKeys,
   checkValue,
   type Fields,
@@ -38,6 +38,22 @@ export {
   yesOrNo,
 } from './option-checks.js';
 
+/**
+ * Checks an object of options: every field must be listed here and be of that kind. `what`: the function that takes the
+ * options. `foreign`: names that other libraries use, by default those of the usual options of middleware.
+ *
+ * @example
+ * checkFields('hideNumbers()', { digits: kinds.integer(1, 9), name: kinds.nonEmptyText }, options);
+ */
+export function checkFields(
+  what: string,
+  fields: Fields,
+  options: unknown,
+  foreign: Foreign = foreignOptions(fields),
+): void {
+  check(what, fields, options, foreign);
+}
+
 /** The options of a factory as they apply: checked, with defaults filled in. */
 export type Settings<F extends Fields> = {
   readonly [Name in keyof F]: F[Name] extends { readonly required: true } | { readonly default: unknown }
@@ -55,7 +71,7 @@ export type Settings<F extends Fields> = {
  * const { digits, name, madeWith } = readOptions('hideNumbers', OPTIONS, options);
  */
 export function readOptions<F extends Fields>(factory: string, fields: F, options: unknown): Settings<F> {
-  checkFields(`${factory}()`, fields, options, foreignOptions(fields));
+  checkFields(`${factory}()`, fields, options);
   const settings: Record<string, unknown> = {};
   const madeWith: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {

@@ -266,6 +266,15 @@ describe('pii', () => {
     expect(await answered('a@x.org b@x.org', { allow: ['A@x.org'] })).toBe('a@x.org [email]');
   });
 
+  it.each([
+    ['piiType', 'types'],
+    ['applyToOutput', 'on'],
+    ['maxRetries', undefined],
+  ])('says what `%s` of other libraries is here', (name, here) => {
+    const told = `Unknown option \`${name}\` of pii().${here ? ` Here that is \`${here}\`.` : ''} It takes: `;
+    expect(() => pii({ [name]: 'email' })).toThrow(told);
+  });
+
   it('asks a recognizer for what no pattern can find', async () => {
     const recognize = (given: string) =>
       [...given.matchAll(/Ann Lee/g)].map(({ index }) => ({ start: index, end: index + 7, kind: 'person' }));

@@ -37,6 +37,8 @@ describe('the agent', () => {
     ['sessionId', 'agent.session(id).run( … )'],
     ['headers', 'options of fromAiSdk( … ) or resolveModel( … )'],
     ['debug', 'consoleLogger() in middleware'],
+    ['toolApproval', 'approval() in middleware'],
+    ['runtimeContext', 'metadata of a run, or runOptions of a middleware'],
   ])('says what `%s` is', (name, here) => {
     expect(message(() => new Agent({ model, [name]: 1 } as never))).toBe(
       `INVALID_OPTION: Unknown option \`${name}\` of Agent. Here that is \`${here}\`.`,

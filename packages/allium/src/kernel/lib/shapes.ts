@@ -116,9 +116,6 @@ export function checkValue(option: string, kind: Kind, value: unknown): void {
 /**
  * Checks an object of options: every field must be listed here and be of that kind. `what`: the function that takes the
  * options. `foreign`: names that other libraries use.
- *
- * @example
- * checkFields('hideNumbers()', { digits: kinds.integer(1, 9), name: kinds.nonEmptyText }, options);
  */
 export function checkFields(what: string, fields: Fields, options: unknown, foreign?: Foreign): void {
   const wrong = wrongField(what, fields, options, foreign);
