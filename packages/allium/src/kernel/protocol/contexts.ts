@@ -108,14 +108,14 @@ export interface RunContext extends Context {
   readonly messages: readonly Message[];
   result: RunResult | undefined;
   /** In `afterRun`: why the run failed. */
-  error: unknown;
+  readonly error: unknown;
 }
 
 /** Around one model call. Assigning a field changes it for this call. */
 export interface ModelContext extends Context {
   readonly seam: 'model';
   /** The number of this attempt, from 1, of the nearest layer that called inward more than once. */
-  attempt: number;
+  readonly attempt: number;
   /** Forces one more turn even if the model called no tool. */
   forceContinue: boolean;
   /** The model's response. Set it in `beforeModel` to answer without calling inward. */
@@ -154,10 +154,10 @@ export interface ToolContext<Args = any> extends Context {
   timeoutMs: number | undefined;
   result: ToolResult | undefined;
   /** The call was refused and did not run. */
-  blocked: boolean;
+  readonly blocked: boolean;
   /** Set it together with `result` in `beforeTool` to answer without running the tool. */
   skip: boolean;
-  attempt: number;
+  readonly attempt: number;
   readonly isError: boolean;
   /** Is this a call of that tool, or of a copy with the same name and `input`? Narrows `args`. */
   is<T extends Tool<any, any>>(
