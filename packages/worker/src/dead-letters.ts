@@ -26,11 +26,8 @@ export async function redriveJobs({ runs, turns }: Backend, runIds: readonly str
   for (const job of jobs) {
     if (!job || !(await job.isFailed())) continue;
     const { id, data } = job;
-    // The record first, so that an interrupted call finds the failed job again.
-    await turns.forget(id!);
-    await job.remove();
-    await turns.file(id!, { ...data, redriven: (data.redriven ?? 0) + 1 });
-    count++;
+    // Filed before BullMQ forgets it, so that an interrupted call loses nothing.
+    if (await turns.file(id!, { ...data, redriven: (data.redriven ?? 0) + 1 }, job)) count++;
   }
   return count;
 }

@@ -25,7 +25,10 @@ export interface SharedOptions {
   readonly onError?: (error: unknown) => void;
   /** Called when the connection to Redis is lost, and when it is back. @default nothing */
   readonly onConnection?: (change: ConnectionChange) => void;
-  /** What jobs say about when they were enqueued. Whose turn it is goes by the clock of Redis. @default the time of the system */
+  /**
+   * What jobs say about when they were enqueued. Turns go by the clock of Redis; delays, schedules and back-off by those of the
+   * machines. @default the time of the system
+   */
   readonly clock?: Clock;
 }
 
@@ -84,7 +87,15 @@ export function openBackend(options: SharedOptions, timeoutMs?: number): Backend
     ...shared,
     defaultJobOptions: { removeOnComplete: kept },
   });
-  const delayed = new Queue<JobData>(LATER, { ...shared, defaultJobOptions: { removeOnComplete: true } });
+  const delayed = new Queue<JobData>(LATER, {
+    ...shared,
+    // Filing one can only fail for reasons that pass, such as a Redis that is full.
+    defaultJobOptions: {
+      removeOnComplete: true,
+      attempts: 1_000_000,
+      backoff: { type: 'fixed', delay: 1000 },
+    },
+  });
   for (const one of [queue, delayed]) one.on('error', onError);
   const [runs, later] = [reaching(queue, reach), reaching(delayed, reach)];
   const turns = new Turns(connections.redis, name, runs, keepMs, onError, reach);

@@ -25,13 +25,19 @@ export interface EnqueueOptions {
   readonly priority?: number;
   /** Milliseconds before it may begin. @default 0 */
   readonly delayMs?: number;
-  /** A second job with the same key and tenant is not made: the caller gets the first one. Holds for `keepMs`. */
+  /**
+   * A second job with the same key and tenant is not made, and a message is not said twice: the caller gets the first one.
+   * Holds for `keepMs`.
+   */
   readonly idempotencyKey?: string;
-  /** Repeats the job: by a cron pattern or every so many milliseconds, under an id for `unschedule`. */
+  /**
+   * Repeats the job: by a cron pattern or every so many milliseconds, under an id for `unschedule`. Not with `delayMs`,
+   * `idempotencyKey` or `whenBusy`.
+   */
   readonly schedule?: Schedule;
   /**
    * What happens if a run of the session is under way: `queue` begins another after it, `steer` sends the message
-   * into it, `follow-up` sends it for when the run would end. @default 'queue'
+   * into it at once, `follow-up` sends it for when the run would end; not with `delayMs`. @default 'queue'
    */
   readonly whenBusy?: 'queue' | 'steer' | 'follow-up';
   /** Data for hooks and tools: `ctx.runMetadata`. JSON. */
@@ -47,6 +53,7 @@ export interface ResumeOptions {
 }
 
 export interface Schedule {
+  /** One that exists is replaced, even another tenant's. */
   readonly id: string;
   /** A cron pattern, with optional seconds first. */
   readonly cron?: string;

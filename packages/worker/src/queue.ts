@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto';
 import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
 import { type EventReader, eventHub, type FollowOptions, type SentEvent, type Show } from 'allium/http';
-import { checkInteger, checkOptions, checkText, invalidOption, toMessages } from 'allium/kit';
-import { getNextMillis } from 'bullmq';
+import { checkInteger, checkOptions, checkText, toMessages } from 'allium/kit';
 import { cancelRun } from './cancel-run.js';
 import { failedJobs, redriveJobs } from './dead-letters.js';
+import { type EnqueuePlace, enqueueJob } from './enqueue.js';
 import { whenFinished } from './finished.js';
-import { keyed, newId } from './job-ids.js';
+import { newId } from './job-ids.js';
 import { type JobData, jobOf, type Outcome } from './jobs.js';
 import { type JoinPlace, JoinReader } from './join.js';
 import { LiveSessions } from './live.js';
@@ -20,7 +20,6 @@ import type {
   FailedJob,
   QueueOptions,
   ResumeOptions,
-  Schedule,
 } from './queue-options.js';
 import { lastRun } from './run-job.js';
 import type { QueueMetrics, RateLimit } from './turns.js';
@@ -40,22 +39,10 @@ export function createQueue(options: QueueOptions): AgentQueue {
   return new FleetQueue(openBackend(options, timeoutMs), store, show);
 }
 
-const ENQUEUE = [
-  'sessionId',
-  'tenant',
-  'priority',
-  'delayMs',
-  'idempotencyKey',
-  'schedule',
-  'whenBusy',
-  'metadata',
-] as const satisfies readonly (keyof EnqueueOptions)[];
-
-const WHEN_BUSY: readonly EnqueueOptions['whenBusy'][] = ['queue', 'steer', 'follow-up'];
-
 class FleetQueue implements AgentQueue {
   readonly #backend: Backend;
   readonly #show: Show | undefined;
+  readonly #place: EnqueuePlace;
   #join: JoinPlace | undefined;
   #reader: Agent | undefined;
 
@@ -66,6 +53,7 @@ class FleetQueue implements AgentQueue {
   ) {
     this.#backend = backend;
     this.#show = show;
+    this.#place = { backend, session: (id, tenant) => this.#session(id, tenant) };
   }
 
   async enqueue(
@@ -73,102 +61,11 @@ class FleetQueue implements AgentQueue {
     input: MessageInput | readonly MessageInput[],
     options: EnqueueOptions = {},
   ): Promise<Enqueued> {
-    return this.#add('run', agent, toInput(input), options);
+    return enqueueJob(this.#place, { kind: 'run', agent, input: toInput(input) }, options);
   }
 
   continue(agent: string, options: EnqueueOptions & { readonly sessionId: string }): Promise<Enqueued> {
-    return this.#add('continue', agent, undefined, options);
-  }
-
-  async #add(
-    kind: JobData['kind'],
-    agent: string,
-    input: JobData['input'],
-    options: EnqueueOptions,
-  ): Promise<Enqueued> {
-    checkText('agent', agent);
-    checkOptions('enqueue', options, ENQUEUE);
-    const {
-      tenant,
-      priority = 0,
-      delayMs = 0,
-      idempotencyKey,
-      schedule,
-      whenBusy = 'queue',
-      metadata,
-    } = options;
-    const runId = idempotencyKey === undefined ? newId() : keyed(tenant, idempotencyKey);
-    const { sessionId = `s_${runId.slice(2)}` } = options;
-    checkText('sessionId', sessionId);
-    checkInteger('priority', priority, 0, 1_000_000);
-    checkInteger('delayMs', delayMs, 0);
-    if (!WHEN_BUSY.includes(whenBusy))
-      throw invalidOption('whenBusy', "'queue', 'steer' or 'follow-up'", whenBusy);
-    const { turns, later, retry, clock } = this.#backend;
-    const data: JobData = {
-      kind,
-      agent,
-      sessionId,
-      ...(input !== undefined && { input }),
-      ...(tenant !== undefined && { tenant }),
-      ...(metadata && { metadata }),
-      ...(priority > 0 && { priority }),
-      retry,
-      enqueuedAt: clock.now(),
-    };
-    if (schedule) return this.#schedule(schedule, data, options.sessionId !== undefined);
-    if (whenBusy !== 'queue' && input !== undefined) {
-      const hears = await this.#say(data, whenBusy);
-      if (hears !== undefined) return { runId: hears, sessionId, state: 'said' };
-    }
-    const known = idempotencyKey === undefined ? undefined : await turns.known(runId);
-    if (known) return { runId, sessionId: known.sessionId, state: 'known' };
-    if (delayMs > 0) {
-      // Should this process end in between, the job is there all the same.
-      await later.add(agent, data, { jobId: runId, delay: delayMs });
-      await turns.delayed(runId, data);
-      return { runId, sessionId, state: 'delayed' };
-    }
-    if (await turns.file(runId, data)) return { runId, sessionId, state: 'queued' };
-    return { runId, sessionId: (await turns.known(runId))?.sessionId ?? sessionId, state: 'known' };
-  }
-
-  /** Sends a message into the run under way. Returns the id of the run that answers it, or undefined if there is none. */
-  async #say(data: JobData, how: 'steer' | 'follow-up'): Promise<string | undefined> {
-    const { turns } = this.#backend;
-    const { sessionId } = data;
-    const session = this.#session(sessionId, data.tenant);
-    // Checked before and after: a run that ends in between would leave the message unanswered.
-    const runId = await turns.speak(sessionId);
-    if (runId === undefined) return undefined;
-    for (const one of [data.input].flat() as MessageInput[])
-      await (how === 'steer' ? session.steer(one) : session.followUp(one));
-    if ((await turns.speak(sessionId)) !== undefined) return runId;
-    const { input: _, ...rest } = data;
-    const next = newId();
-    await turns.file(next, { ...rest, kind: 'continue' });
-    return next;
-  }
-
-  async #schedule(schedule: Schedule, data: JobData, named: boolean): Promise<Enqueued> {
-    checkOptions('schedule', schedule, ['id', 'cron', 'everyMs', 'timeZone']);
-    const { id, cron, everyMs, timeZone } = schedule;
-    checkText('schedule.id', id);
-    if ((cron === undefined) === (everyMs === undefined))
-      throw invalidOption('schedule', 'one of `cron` and `everyMs`', schedule);
-    if (everyMs !== undefined) checkInteger('schedule.everyMs', everyMs, 1);
-    if (cron !== undefined) await checkCron(cron, timeZone);
-    const { sessionId, ...rest } = data;
-    await this.#backend.later.upsertJobScheduler(
-      id,
-      {
-        ...(cron !== undefined && { pattern: cron }),
-        ...(everyMs !== undefined && { every: everyMs }),
-        ...(timeZone !== undefined && { tz: timeZone }),
-      },
-      { name: data.agent, data: { ...rest, sessionId: named ? sessionId : '' } },
-    );
-    return { runId: '', sessionId: named ? sessionId : '', state: 'scheduled' };
+    return enqueueJob(this.#place, { kind: 'continue', agent }, options);
   }
 
   async *join(sessionId: string, options: FollowOptions = {}): AsyncIterableIterator<SentEvent> {
@@ -318,25 +215,6 @@ class FleetQueue implements AgentQueue {
       'INVALID_OPTION',
       `createQueue() has no \`store\`, but ${what} need one. Pass the store of the workers.`,
     );
-  }
-}
-
-/** BullMQ would say so with an error of its parser, which names neither the option nor the value. */
-async function checkCron(cron: string, timeZone: string | undefined): Promise<void> {
-  checkText('schedule.cron', cron);
-  const next = (tz?: string) => getNextMillis(Date.now(), { pattern: cron, ...(tz !== undefined && { tz }) });
-  try {
-    await next();
-  } catch (error) {
-    const why = (error as Error).message;
-    throw invalidOption('schedule.cron', `a cron pattern such as '0 9 * * 1-5' (${why})`, cron);
-  }
-  if (timeZone === undefined) return;
-  checkText('schedule.timeZone', timeZone);
-  try {
-    await next(timeZone);
-  } catch {
-    throw invalidOption('schedule.timeZone', "an IANA name such as 'Europe/Oslo'", timeZone);
   }
 }
 

@@ -5,7 +5,8 @@
  * queue per tenant, and are handed to BullMQ only when a worker is about to be free, one of each tenant in turn. From
  * then on BullMQ has them: locks, takeovers, retries, results.
  *
- * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node. `i:` a job; `s:` the jobs of a
+ * All keys begin with `KEYS[1]`, which has a hash tag: in a cluster they live on one node. `i:` a job, or what was
+ * said under an idempotency key; `s:` the jobs of a
  * session in order, of which only the first may run; `t:` what a tenant has waiting, by priority and age; `ring` tenants by
  * virtual time; `lim` tenants whose rate is used up, and until when; `r:` the latest starts of a tenant; `rates` the rules;
  * `in` what BullMQ has and is not finished; `adm` what BullMQ was not seen to have yet; `wait` what has not begun, by age;
@@ -106,17 +107,33 @@ local function over(id, result, keepMs)
 end
 `;
 
-/** `id, data, session, tenant, priority, agent, of` → is it new; turns. `of`: the job whose run it goes on with. */
+/**
+ * `id, data, session, tenant, priority, agent, of, times` → is it new; turns. `of`: the job whose run it goes on with. `times`:
+ * how often it was sent back from the dead-letter list.
+ */
 export const FILE = `${COMMON}
 local id, session = ARGV[1], ARGV[3]
 local item = key('i:', id)
-local state = call('HGET', item, 'st')
-if state and state ~= 'd' then return { 0, admit() } end
+local known = call('HMGET', item, 'st', 'g')
+local state, again = known[1], tonumber(ARGV[8]) > tonumber(known[2] or '0')
+if state and state ~= 'd' and not again then return { 0, admit() } end
+if again then
+  call('DEL', item)
+  call('ZREM', key('in'), id)
+  call('ZREM', key('adm'), id)
+end
 local order = tonumber(ARGV[5]) * 8589934592 + call('INCR', key('n'))
-call('HSET', item, 'd', ARGV[2], 's', session, 't', ARGV[4], 'o', string.format('%.0f', order), 'a', ARGV[6], 'st', 'b')
-if ARGV[7] ~= '' and call('EXISTS', key('i:', ARGV[7])) == 1 then call('HSET', key('i:', ARGV[7]), 'by', id) end
+call('HSET', item, 'd', ARGV[2], 's', session, 't', ARGV[4], 'o', string.format('%.0f', order), 'a', ARGV[6], 'st', 'b',
+  'g', ARGV[8])
+if ARGV[7] ~= '' and call('EXISTS', key('i:', ARGV[7])) == 1 then
+  local asked = call('HGET', key('i:', ARGV[7]), 'by')
+  call('HSET', key('i:', ARGV[7]), 'by', id)
+  -- Nobody looks for it any more: it has asked as well, and this one brings the answer.
+  if asked and asked ~= id and call('HGET', key('i:', asked), 'st') == 'f' then call('DEL', key('i:', asked)) end
+end
 call('ZADD', key('wait'), now, id)
-if call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
+-- The end of one that is sent back may not have been recorded yet: then it still has its place in the session.
+if state == 'a' or call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
 return { 1, admit() }`;
 
 /** `id, session, tenant, agent`: BullMQ has it for later → is it new. */
@@ -156,10 +173,12 @@ local first = call('LINDEX', key('s:', ARGV[1]), 0)
 local worker = first and call('HGET', key('i:', first), 'w')
 return worker and call('PUBLISH', key('w:', worker), ARGV[1]) or 0`;
 
-/** `id, result, status, keepMs, of` → how often somebody spoke to its session while it ran; turns. */
+/** `id, result, status, keepMs, of, times` → how often somebody spoke to its session while it ran; turns. */
 export const FINISH = `${COMMON}
 local id = ARGV[1]
 local item = key('i:', id)
+-- It was sent back meanwhile.
+if (call('HGET', item, 'g') or '0') ~= ARGV[6] then return { 0, admit() } end
 local spoken = tonumber(call('HGET', item, 'sp') or '0')
 if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[3], 1) end
 over(id, ARGV[2], ARGV[4])
@@ -194,12 +213,34 @@ call('HINCRBY', key('stats'), 'aborted', 1)
 over(id, ARGV[3], ARGV[4])
 return { 'removed', '', admit() }`;
 
-/** `session` → the job that works on it, whose end will look for what was said meanwhile; or ''. */
+/**
+ * `session, id, tenant, agent, holdMs` → the job that works on the session, whose end will look for what was said meanwhile; ''
+ * if there is none, or if `id`, which stands for an idempotency key, is known. Otherwise `id` is reserved for so long.
+ */
 export const SPEAK = `${COMMON}
-local first = call('LINDEX', key('s:', ARGV[1]), 0)
+local first, id = call('LINDEX', key('s:', ARGV[1]), 0), ARGV[2]
 if not first or call('HGET', key('i:', first), 'st') ~= 'a' then return '' end
+if id ~= '' then
+  local item = key('i:', id)
+  if call('EXISTS', item) == 1 then return '' end
+  call('HSET', item, 's', ARGV[1], 't', ARGV[3], 'a', ARGV[4], 'st', 's', 'by', first)
+  call('PEXPIRE', item, ARGV[5])
+end
 call('HINCRBY', key('i:', first), 'sp', 1)
 return first`;
+
+/** `id, job, keepMs`: what was reserved for it has been said, and the job answers. */
+export const SAID = `${COMMON}
+local item = key('i:', ARGV[1])
+if call('EXISTS', item) == 0 then return 0 end
+call('HSET', item, 'st', 'm', 'by', ARGV[2])
+return call('PEXPIRE', item, ARGV[3])`;
+
+/** `tenant, rule`: the rate of a tenant, '' for none → 0; turns, by the new rates. */
+export const LIMIT = `${COMMON}
+if ARGV[2] == '' then call('HDEL', key('rates'), ARGV[1]) else call('HSET', key('rates'), ARGV[1], ARGV[2]) end
+for _, tenant in ipairs(call('ZRANGE', key('lim'), 0, -1)) do call('ZADD', key('lim'), 0, tenant) end
+return { 0, admit() }`;
 
 /** `worker, capacity, deadAfterMs`: it is there; capacity -1: it leaves → 0; turns. */
 export const BEAT = `${COMMON}

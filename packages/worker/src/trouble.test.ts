@@ -2,7 +2,7 @@
 
 import { Agent, defineMiddleware, tool } from 'allium';
 import { approval } from 'allium/middleware/approval';
-import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { useFleets } from '../test/fleet.js';
@@ -63,6 +63,64 @@ describe('a Redis that is full', () => {
     expect(calls).toEqual(['c']);
     expect(errors.length).toBeGreaterThan(0);
     expect((await queue.metrics()).waiting).toBe(0);
+  });
+});
+
+it('a job whose time has come is filed later if Redis refuses it at first', async () => {
+  const { queue, work, redis } = fleet();
+  const { runId } = await queue.enqueue('a', 'Later.', { delayMs: 1 });
+  const record = `{${queue.prefix}}:q:i:${runId}`;
+  await redis.rename(record, `${record} aside`);
+  // Not what it expects there.
+  await redis.set(record, 'text');
+  await work({ a: new Agent({ model: scriptedModel([text('Now.')]) }) });
+  const tries = `{${queue.prefix}}:later:${runId}`;
+  await expect.poll(async () => Number(await redis.hget(tries, 'atm'))).toBe(1);
+  await redis.rename(`${record} aside`, record);
+  expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Now.' });
+});
+
+describe('a failed job that is sent back', () => {
+  /** A job that failed, and a worker on which it would work now. */
+  async function failed() {
+    const on = fleet();
+    const bad = Object.assign(new Error('no such model'), { status: 404 });
+    await on.work(
+      { a: new Agent({ model: scriptedModel([failWith(bad), text('Well.')]) }) },
+      { lockMs: 400 },
+    );
+    const { runId } = await on.queue.enqueue('a', 'Hi.', { sessionId: 's' });
+    expect(await on.queue.finished(runId)).toMatchObject({ status: 'failed' });
+    return { ...on, runId, keys: `{${on.queue.prefix}}:` };
+  }
+
+  it('before its worker could record the end has its place in the session', async () => {
+    const { queue, redis, runId, keys } = await failed();
+    await redis.hset(`${keys}q:i:${runId}`, 'st', 'a');
+    await redis.hdel(`${keys}q:i:${runId}`, 'res');
+    await redis.lpush(`${keys}q:s:s`, runId);
+    expect(await queue.redrive(runId)).toBe(1);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
+    expect(await queue.isBusy('s')).toBe(false);
+  });
+
+  it('is not lost if that breaks off in the middle', async () => {
+    const { queue, redis, runId, keys } = await failed();
+    // BullMQ doesn't remove a locked job.
+    await redis.set(`${keys}runs:${runId}:lock`, 'somebody');
+    await expect(queue.redrive(runId)).rejects.toThrow();
+    await redis.del(`${keys}runs:${runId}:lock`);
+    // Long ago, for those who look for what got lost.
+    await redis.zadd(`${keys}q:adm`, 0, runId);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
+  });
+
+  it('by several people at once runs once', async () => {
+    const { queue, another, runId } = await failed();
+    const counts = await Promise.all([queue.redrive(runId), another().redrive(), queue.redrive(runId)]);
+    expect(counts.reduce((a, b) => a + b)).toBe(1);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
+    expect((await queue.metrics()).ended).toEqual({ failed: 1, done: 1 });
   });
 });
 

@@ -1,10 +1,24 @@
 /** Decides whose turn it is: passes jobs of tenants to BullMQ, fairly and within their rates. */
 import { createHash } from 'node:crypto';
-import type { Queue } from 'bullmq';
+import type { Job, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { JobData, Outcome } from './jobs.js';
 import type { Reach } from './reach.js';
-import { BEAT, CANCEL, DELAY, FILE, FINISH, LISTEN, LOOK, RELEASE, SPEAK, START, SWEEP } from './scripts.js';
+import {
+  BEAT,
+  CANCEL,
+  DELAY,
+  FILE,
+  FINISH,
+  LIMIT,
+  LISTEN,
+  LOOK,
+  RELEASE,
+  SAID,
+  SPEAK,
+  START,
+  SWEEP,
+} from './scripts.js';
 
 /** At most so many runs of a tenant begin in so many milliseconds, in the whole fleet. */
 export interface RateLimit {
@@ -52,9 +66,9 @@ export class Turns {
     this.base = `{${prefix}}:q:`;
   }
 
-  /** False if the job exists already. */
-  async file(id: string, data: JobData): Promise<boolean> {
-    const { sessionId, tenant = '', priority = 0, agent, of = '' } = data;
+  /** False if the job exists already. `failed`: what BullMQ has of it from before it was sent back. */
+  async file(id: string, data: JobData, failed?: Job): Promise<boolean> {
+    const { sessionId, tenant = '', priority = 0, agent, of = '', redriven = 0 } = data;
     const [isNew, turn] = await this.run<[number, Turn]>(
       FILE,
       id,
@@ -64,14 +78,17 @@ export class Turns {
       priority,
       agent,
       of,
+      redriven,
     );
+    // BullMQ takes no second job with the same id. If this fails, `sweep` does it.
+    if (isNew === 1) await failed?.remove();
     await this.give(turn);
     return isNew === 1;
   }
 
-  /** Remembers a job that BullMQ files later, so that it can be waited for and cancelled. */
-  async delayed(id: string, { sessionId, tenant = '', agent }: JobData): Promise<void> {
-    await this.run(DELAY, id, sessionId, tenant, agent);
+  /** Remembers a job that BullMQ files later, so that it can be waited for and cancelled. False if it is known. */
+  async delayed(id: string, { sessionId, tenant = '', agent }: JobData): Promise<boolean> {
+    return (await this.run<number>(DELAY, id, sessionId, tenant, agent)) === 1;
   }
 
   start(
@@ -88,7 +105,11 @@ export class Turns {
   }
 
   /** True if somebody sent a message to the session while the job ran. */
-  async finish(id: string, outcome: Outcome, of = ''): Promise<boolean> {
+  async finish(
+    id: string,
+    outcome: Outcome,
+    { of = '', redriven = 0 }: Pick<JobData, 'of' | 'redriven'>,
+  ): Promise<boolean> {
     const { status } = outcome;
     // A run that waits for an answer may wait for weeks.
     const keepMs = status === 'suspended' ? 0 : this.keepMs;
@@ -99,6 +120,7 @@ export class Turns {
       status,
       keepMs,
       of,
+      redriven,
     );
     await this.give(turn);
     return spoken > 0;
@@ -124,9 +146,19 @@ export class Turns {
     return [how, by];
   }
 
-  /** Is a job working on the session? At its end it looks for messages. */
+  /** The job that works on the session, if there is one. At its end it looks for messages. */
   async speak(sessionId: string): Promise<string | undefined> {
-    return (await this.run<string>(SPEAK, sessionId)) || undefined;
+    return (await this.run<string>(SPEAK, sessionId, '')) || undefined;
+  }
+
+  /** The same, once for an id that stands for an idempotency key, which is then known until `said` or `forget`. */
+  async speakOnce(id: string, { sessionId, tenant = '', agent }: JobData): Promise<string | undefined> {
+    return (await this.run<string>(SPEAK, sessionId, id, tenant, agent, HOLD_MS)) || undefined;
+  }
+
+  /** It was said, and the job answers. */
+  async said(id: string, job: string): Promise<void> {
+    await this.run(SAID, id, job, this.keepMs);
   }
 
   async beat(worker: string, capacity: number, deadAfterMs: number): Promise<void> {
@@ -136,11 +168,15 @@ export class Turns {
   /** Gives BullMQ what it never got, and ends what it has lost: somebody died in between, or removed a job. */
   async sweep(olderMs: number): Promise<void> {
     const [lost, long] = await this.run<[string[], string[]]>(SWEEP, olderMs, 100);
+    for (let i = 0; i < lost.length; i += 2) {
+      const { redriven } = JSON.parse(lost[i + 1] || '{}') as Partial<JobData>;
+      if (redriven) await this.removeFailed(lost[i]!);
+    }
     await this.give([lost, '']);
     for (const id of long) {
       const state = await this.jobs.getJobState(id);
       if (state !== 'unknown' && state !== 'completed' && state !== 'failed') continue;
-      const { sessionId = '' } = (await this.known(id)) ?? {};
+      const { sessionId = '', redriven = 0 } = (await this.known(id)) ?? {};
       const job = await this.jobs.getJob(id);
       const ended = job?.returnvalue ?? {
         status: 'failed',
@@ -149,8 +185,14 @@ export class Turns {
         text: '',
         error: { message: job?.failedReason ?? 'The job was removed from BullMQ.' },
       };
-      await this.finish(id, ended as Outcome);
+      await this.finish(id, ended as Outcome, { ...job?.data, redriven });
     }
+  }
+
+  /** A job that was sent back, by somebody who died before he could remove what BullMQ had of it. */
+  private async removeFailed(id: string): Promise<void> {
+    const job = await this.jobs.getJob(id);
+    if (await job?.isFailed()) await job!.remove();
   }
 
   /** The channel for the ends of a session's jobs. */
@@ -180,8 +222,8 @@ export class Turns {
 
   /** What is known about a job. One that has ended is known for `keepMs`. */
   async known(id: string): Promise<Known | undefined> {
-    const [sessionId, tenant, agent, state, result, by] = await this.reach(() =>
-      this.redis.hmget(`${this.base}i:${id}`, 's', 't', 'a', 'st', 'res', 'by'),
+    const [sessionId, tenant, agent, state, result, by, redriven] = await this.reach(() =>
+      this.redis.hmget(`${this.base}i:${id}`, 's', 't', 'a', 'st', 'res', 'by', 'g'),
     );
     if (typeof sessionId !== 'string') return undefined;
     return {
@@ -189,6 +231,9 @@ export class Turns {
       agent: agent ?? '',
       ...(tenant && { tenant }),
       running: state === 'a',
+      redriven: Number(redriven ?? 0),
+      ...(state === 's' && { reserved: true }),
+      ...(state === 'm' && by && { said: by }),
       ...(by && { by }),
       ...(typeof result === 'string' && { outcome: JSON.parse(result) as Outcome }),
     };
@@ -206,12 +251,8 @@ export class Turns {
 
   /** `*` is for every tenant without its own. */
   async limit(tenant: string, limit: RateLimit | undefined): Promise<void> {
-    const key = `${this.base}rates`;
-    await this.reach(() =>
-      limit === undefined
-        ? this.redis.hdel(key, tenant)
-        : this.redis.hset(key, tenant, `${limit.max}/${limit.perMs}`),
-    );
+    const rule = limit === undefined ? '' : `${limit.max}/${limit.perMs}`;
+    await this.give((await this.run<[number, Turn]>(LIMIT, tenant, rule))[1]);
   }
 
   async look(): Promise<Omit<QueueMetrics, 'delayed' | 'failed'>> {
@@ -278,9 +319,18 @@ export interface Known {
   readonly agent: string;
   readonly tenant?: string;
   readonly running: boolean;
+  /** How often it was sent back from the dead-letter list. */
+  readonly redriven: number;
+  /** Nobody has said it yet. */
+  readonly reserved?: true;
+  /** It was not a job, but was said to this one. */
+  readonly said?: string;
   /** The job that continues its run. */
   readonly by?: string;
   readonly outcome?: Outcome;
 }
+
+/** For how long somebody may take to say something. If they die meanwhile, somebody else may say it. */
+const HOLD_MS = 10_000;
 
 const HASHES = new Map<string, string>();

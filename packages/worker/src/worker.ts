@@ -79,21 +79,25 @@ class FleetWorker implements AgentWorker {
     const { connections, prefix, turns, onError, retry } = backend;
     const { concurrency, lockMs, drainOn } = settings;
     this.heartbeat = new Heartbeat(backend, { id: this.id, concurrency, lockMs });
-    const shared = { connection: connections.redis, prefix, runRetryDelay: 500 };
-    this.jobs = new Worker<JobData, Outcome>(RUNS, (job, token) => this.work(job, token!), {
-      ...shared,
-      concurrency,
+    const shared = {
+      connection: connections.redis,
+      prefix,
+      runRetryDelay: 500,
+      autorun: false,
       lockDuration: lockMs,
       // Checked often, so that a takeover waits for the lock and for hardly anything else.
       stalledInterval: Math.ceil(lockMs / 8),
       // Counted by `maxTakeovers`.
       maxStalledCount: 1_000_000,
-      autorun: false,
+    };
+    this.jobs = new Worker<JobData, Outcome>(RUNS, (job, token) => this.work(job, token!), {
+      ...shared,
+      concurrency,
       settings: {
         backoffStrategy: (tries: number, _type, _error, job) => backoff(tries, job?.data.retry ?? retry),
       },
     });
-    this.intake = scheduleIntake(LATER, turns, { ...shared, concurrency: 4, autorun: false });
+    this.intake = scheduleIntake(LATER, turns, { ...shared, concurrency: 4 });
     for (const one of [this.jobs, this.intake]) one.on('error', onError);
     this.jobs.on('lockRenewalFailed', (ids) => {
       for (const id of ids) this.lose(id);
@@ -221,7 +225,7 @@ class FleetWorker implements AgentWorker {
     // Nobody else writes to the session of such a job.
     const opening = fresh ? openAhead(this.settings.store, data.sessionId) : undefined;
     const [state, told, followers = 0] = await turns.start(id, job.stalledCounter, this.id);
-    if (state === 'over') return this.endedBefore(JSON.parse(told) as Outcome);
+    if (state === 'over') return this.endedBefore(id, data, JSON.parse(told) as Outcome);
     if (state === 'gone') throw new UnrecoverableError(`Job "${id}" is no longer known.`);
     const { sessionId } = data;
     const takeover = job.stalledCounter > 0;
@@ -253,6 +257,7 @@ class FleetWorker implements AgentWorker {
       if (this.held.get(id) === held) this.held.delete(id);
     }
     await this.end(id, data, outcome);
+    this.tell({ type: 'ended', runId: id, sessionId, outcome });
     return outcome;
   }
 
@@ -294,13 +299,12 @@ class FleetWorker implements AgentWorker {
    */
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
     const { turns, clock } = this.backend;
-    const spoken = await turns.finish(id, outcome, data.of);
+    const spoken = await turns.finish(id, outcome, data);
     // Somebody spoke to the run. If it was too late for it, another one answers.
     if (spoken && (await this.hasUnheard(data))) {
       const { input: _, of: __, ...rest } = data;
       await turns.file(`${id}-s`, { ...rest, kind: 'continue', enqueuedAt: clock.now() });
     }
-    this.tell({ type: 'ended', runId: id, sessionId: data.sessionId, outcome });
   }
 
   private async hasUnheard({ agent, sessionId, tenant }: JobData): Promise<boolean> {
@@ -345,14 +349,15 @@ class FleetWorker implements AgentWorker {
     }
     // The dead-letter list first, so that those who hear of the end find the job there.
     await job.moveToFailed(new UnrecoverableError(messageOf(error)), token);
-    await turns.finish(job.id!, failure(job.id!, data.sessionId, error), data.of);
+    await this.end(job.id!, data, failure(job.id!, data.sessionId, error));
     this.tell({ type: 'failed', ...about });
     // BullMQ need not move it again.
     throw new WaitingError();
   }
 
-  /** A job that had ended when its worker died. */
-  private endedBefore(outcome: Outcome): Outcome {
+  /** A job that had ended when its worker died. What was said to it may not have been looked for. */
+  private async endedBefore(id: string, data: JobData, outcome: Outcome): Promise<Outcome> {
+    await this.end(id, data, outcome);
     if (outcome.status === 'failed') throw new UnrecoverableError(outcome.error?.message);
     return outcome;
   }

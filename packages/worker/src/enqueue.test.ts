@@ -1,0 +1,190 @@
+import { Agent, defineMiddleware, memoryStore, textOf, tool } from 'allium';
+import { approval } from 'allium/middleware/approval';
+import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
+import { describe, expect, it } from 'vitest';
+import { z } from 'zod';
+import { storeWith } from '../../../test/run-checks.js';
+import { useFleets } from '../test/fleet.js';
+import type { AgentQueue } from './index.js';
+
+const { fleet } = useFleets();
+
+function gate(): { readonly promise: Promise<void>; resolve(): void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
+}
+
+/** An agent whose first model call waits until it is let go, and then does what `first` says. */
+function held(first: ReturnType<typeof text> = text('Done.')) {
+  const [begun, going] = [gate(), gate()];
+  const model = scriptedModel([first, text('Again.'), text('And again.')]);
+  const waits = defineMiddleware({
+    name: 'waits',
+    async wrapModel(_ctx, next) {
+      begun.resolve();
+      await going.promise;
+      await next();
+    },
+  });
+  return { agent: new Agent({ model, middleware: [waits] }), begun: begun.promise, letGo: going.resolve };
+}
+
+describe('an idempotency key', () => {
+  it('says a message to a busy session once, whoever tries again', async () => {
+    const { queue, work, store, another } = fleet();
+    const { agent, begun, letGo } = held();
+    await work({ a: agent });
+    const go = { sessionId: 's', idempotencyKey: 'go', whenBusy: 'steer' } as const;
+    const one = await queue.enqueue('a', 'Go.', go);
+    expect(one.state).toBe('queued');
+    await begun;
+    // The same call again, now that the session is busy with it.
+    expect(await queue.enqueue('a', 'Go.', go)).toEqual({ ...one, state: 'known' });
+    const hurry = (on: AgentQueue = queue) =>
+      on.enqueue('a', 'Hurry.', { sessionId: 's', idempotencyKey: 'hurry', whenBusy: 'steer' });
+    const said = await Promise.all([hurry(), hurry(another()), hurry()]);
+    expect(said.map(({ state }) => state).sort()).toEqual(['known', 'known', 'said']);
+    expect(new Set(said.map(({ runId }) => runId))).toEqual(new Set([one.runId]));
+    letGo();
+    await queue.finished(one.runId);
+    expect(await hurry()).toMatchObject({ state: 'known', runId: one.runId });
+    await expect.poll(() => queue.isBusy('s')).toBe(false);
+    const messages = await agent.session('s', { store }).messages();
+    expect(messages.filter(({ role }) => role === 'user').map(textOf)).toEqual(['Go.', 'Hurry.']);
+  });
+
+  it('is free again if the message could not be said', async () => {
+    const inner = memoryStore();
+    let down = true;
+    const store = storeWith(inner, {
+      async post(...args) {
+        if (down) throw new Error('The store is down.');
+        return inner.post(...args);
+      },
+    });
+    const { queue, work } = fleet({ store });
+    const { agent, begun, letGo } = held();
+    await work({ a: agent });
+    await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await begun;
+    const hurry = () =>
+      queue.enqueue('a', 'Hurry.', { sessionId: 's', idempotencyKey: 'hurry', whenBusy: 'steer' });
+    await expect(hurry()).rejects.toMatchObject({ code: 'STORE_FAILED' });
+    down = false;
+    expect(await hurry()).toMatchObject({ state: 'said' });
+    letGo();
+  });
+
+  it('makes one job of a delayed one and one for now, and everybody is told its session', async () => {
+    const { queue, work, another } = fleet();
+    const send = (sessionId: string, delayMs: number) =>
+      another().enqueue('a', 'Once.', { sessionId, delayMs, idempotencyKey: 'k' });
+    const sent = await Promise.all([send('one', 0), send('two', 20), send('three', 0), send('four', 20)]);
+    const { runId, sessionId } = sent[0];
+    expect(sent.map((one) => [one.runId, one.sessionId])).toEqual(sent.map(() => [runId, sessionId]));
+    expect(sent.filter(({ state }) => state === 'known').length).toBe(3);
+    await work({ a: new Agent({ model: scriptedModel([text('.')], { repeat: true }) }) });
+    await queue.finished(runId);
+    await expect.poll(async () => (await queue.metrics()).delayed).toBe(0);
+    expect((await queue.metrics()).ended).toEqual({ done: 1 });
+  });
+});
+
+describe('what enqueue cannot do', () => {
+  it.each([
+    ['agent', '', {}],
+    ['tenant', 'a', { tenant: '' }],
+    ['tenant', 'a', { tenant: 5 }],
+    ['tenant', 'a', { tenant: 'a\0b' }],
+    ['sessionId', 'a', { sessionId: 'a\0b' }],
+    ['sessionId', 'a', { sessionId: '\ud800' }],
+    ['idempotencyKey', 'a', { idempotencyKey: '' }],
+    ['idempotencyKey', 'a', { idempotencyKey: 7 }],
+    ['metadata', 'a', { metadata: 'text' }],
+    ['metadata', 'a', { metadata: { n: 1n } }],
+    ['delayMs', 'a', { delayMs: 5, whenBusy: 'steer' }],
+    ['whenBusy', 'a', { schedule: { id: 's', everyMs: 5 }, whenBusy: 'follow-up' }],
+    ['delayMs', 'a', { schedule: { id: 's', everyMs: 5 }, delayMs: 5 }],
+    ['idempotencyKey', 'a', { schedule: { id: 's', everyMs: 5 }, idempotencyKey: 'k' }],
+  ])('is refused with the name of the option: %s of %s with %o', async (option, agent, options) => {
+    const { queue } = fleet();
+    await expect(queue.enqueue(agent, 'Hi.', options as object)).rejects.toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining(`\`${option}\``),
+    });
+    expect(await queue.metrics()).toMatchObject({ waiting: 0, delayed: 0 });
+  });
+
+  it('a message that is not JSON is refused', async () => {
+    const message = { role: 'user', content: [{ type: 'text', text: 'Hi.' }], metadata: { n: 1n } };
+    await expect(fleet().queue.enqueue('a', message as never)).rejects.toMatchObject({
+      code: expect.stringMatching(/^INVALID_/),
+    });
+  });
+});
+
+describe('a message that is said to a run', () => {
+  it('that fails is answered by another run', async () => {
+    const { queue, work, store } = fleet();
+    const { agent, begun, letGo } = held(failWith(Object.assign(new Error('bad request'), { status: 400 })));
+    await work({ a: agent });
+    const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await begun;
+    expect(await queue.enqueue('a', 'Wait!', { sessionId: 's', whenBusy: 'follow-up' })).toMatchObject({
+      state: 'said',
+    });
+    letGo();
+    expect(await queue.finished(runId)).toMatchObject({ status: 'failed' });
+    await expect.poll(async () => (await queue.metrics()).ended).toEqual({ failed: 1, done: 1 });
+    expect((await agent.session('s', { store }).messages()).map(textOf)).toContain('Wait!');
+  });
+
+  it('is answered if its worker died when the run had ended, before it looked for messages', async () => {
+    const { queue, work, store, redis } = fleet();
+    const keys = `{${queue.prefix}}:q:`;
+    // As if there were a worker: BullMQ gets the job.
+    await redis.set(`${keys}room`, 1);
+    const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await queue.enqueue('a', 'Wait!', { sessionId: 's', whenBusy: 'follow-up' });
+    const res = JSON.stringify({ status: 'done', runId, sessionId: 's', text: 'Done.' });
+    await redis.multi().hset(`${keys}i:${runId}`, { st: 'f', res }).lpop(`${keys}s:s`).exec();
+    const agent = new Agent({ model: scriptedModel([text('Here.')]) });
+    await work({ a: agent });
+    await expect.poll(() => queue.outcome(`${runId}-s`)).toMatchObject({ status: 'done', text: 'Here.' });
+    expect((await agent.session('s', { store }).messages()).map(textOf)).toEqual(['Wait!', 'Here.']);
+  });
+});
+
+it('a rate that is changed or removed holds at once, for those who wait for the old one, too', async () => {
+  const { queue, work } = fleet({ rateLimits: { '*': { max: 1, perMs: 3_600_000 } } });
+  await work({ a: new Agent({ model: scriptedModel([text('.')], { repeat: true }) }) });
+  const send = () => queue.enqueue('a', 'Hi.', { tenant: 't' });
+  const jobs = [await send(), await send(), await send(), await send()];
+  await queue.finished(jobs[0]!.runId);
+  expect((await queue.metrics()).waiting).toBe(3);
+  await queue.setRateLimit('t', { max: 2, perMs: 3_600_000 });
+  await queue.finished(jobs[1]!.runId);
+  expect((await queue.metrics()).waiting).toBe(2);
+  await queue.setRateLimit('t', { max: 1000, perMs: 1 });
+  await Promise.all(jobs.map(({ runId }) => queue.finished(runId)));
+});
+
+it('answers to several questions, one after the other, leave nothing in Redis for ever', async () => {
+  const { queue, work, redis } = fleet();
+  const ask = toolCalls({ name: 'pay', args: {} });
+  const pay = tool({ name: 'pay', description: 'Pays.', input: z.object({}), execute: () => 'paid' });
+  const model = scriptedModel([ask, ask, ask, text('Paid.')]);
+  await work({ a: new Agent({ model, tools: [pay], middleware: [approval({ policy: { pay: 'ask' } })] }) });
+  const { runId } = await queue.enqueue('a', 'Pay.');
+  for (let outcome = await queue.finished(runId); outcome.status === 'suspended'; ) {
+    await queue.answer(outcome.pending![0]!.id, { type: 'approve' });
+    outcome = await queue.finished(runId);
+  }
+  const records = await redis.keys(`{${queue.prefix}}:q:i:*`);
+  const kept = await Promise.all(records.map((record) => redis.pttl(record)));
+  // -1: for ever.
+  expect(kept.filter((ms) => ms < 0)).toEqual([]);
+});
