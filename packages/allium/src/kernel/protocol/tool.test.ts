@@ -162,6 +162,11 @@ describe('the JSON Schema of a tool', () => {
     expect(make).toHaveBeenCalledTimes(1);
   });
 
+  it('shows an object without arguments with `properties`, which some providers ask for', () => {
+    const input = jsonSchema({ type: 'object' });
+    expect(toolSpec(weather(input)).inputSchema).toEqual({ type: 'object', properties: {} });
+  });
+
   it('describes the input of a schema that transforms', () => {
     const { inputSchema } = toolSpec(
       weather(z.object({ city: z.string().transform((city) => city.length) })),

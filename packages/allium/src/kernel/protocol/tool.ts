@@ -128,7 +128,9 @@ function inputSchemaOf({ name, input, toJsonSchema: convert }: Tool): JsonSchema
       `Tool "${name}": \`input\` must be the schema of an object, got ${shown(made)}. Models call tools with named arguments: make it a field of an object.`,
     );
   // A copy, so that changes by its author or by one agent's middleware don't reach other agents.
-  const inputSchema = deepFreeze(structuredClone(made));
+  // Without `properties` it means the same, but some providers refuse it.
+  const named = made.type === 'object' ? { ...made, properties: made.properties ?? {} } : made;
+  const inputSchema = deepFreeze(structuredClone(named));
   inputSchemas.set(input, { convert, inputSchema });
   return inputSchema;
 }
