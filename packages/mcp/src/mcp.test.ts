@@ -10,6 +10,7 @@ import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { written } from '../test/fixtures/written.mjs';
 import { mcpOver } from './mcp.js';
+import { samplingRequest } from './sampling.js';
 
 const fixture = fileURLToPath(new URL('../test/fixtures/server.mjs', import.meta.url));
 const { makeServer } = (await import(fixture)) as {
@@ -299,6 +300,22 @@ describe('questions of a server', () => {
     expect(results(allowed)[0]).toContain('thought: Deep. by');
     expect(sampling.requests[0]).toMatchObject({ settings: { maxOutputTokens: 50 } });
     expect(allowed.usage.totalTokens).toBe(45);
+  });
+
+  it('reach that model with all that they say', () => {
+    const said = (content: object) => ({ role: 'user', content });
+    const audio = { type: 'audio', data: 'AAAA', mimeType: 'audio/wav' };
+    const request = samplingRequest({
+      messages: [said({ type: 'text', text: 'Hear!' }), said(audio)],
+      systemPrompt: 'Be brief.',
+      stopSequences: ['END'],
+      temperature: 0.5,
+    });
+    expect(request).toMatchObject({
+      messages: [{ content: [{ text: 'Hear!' }] }, { content: [{ ...audio, type: 'file' }] }],
+      systemPrompt: 'Be brief.',
+      settings: { stopSequences: ['END'], temperature: 0.5 },
+    });
   });
 });
 

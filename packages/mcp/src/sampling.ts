@@ -8,6 +8,7 @@ import {
   type ModelResponse,
   modelName,
   textOf,
+  type UserContent,
   userMessage,
 } from 'allium';
 
@@ -19,11 +20,12 @@ type Part = {
 };
 
 export function samplingRequest(params: Record<string, unknown>): GenerateRequest {
-  const { messages, systemPrompt, maxTokens, temperature } = params as {
+  const { messages, systemPrompt, maxTokens, temperature, stopSequences } = params as {
     messages: readonly { role: 'user' | 'assistant'; content: Part | readonly Part[] }[];
     systemPrompt?: string;
     maxTokens?: number;
     temperature?: number;
+    stopSequences?: readonly string[];
   };
   return {
     messages: messages.map(messageOf),
@@ -31,6 +33,7 @@ export function samplingRequest(params: Record<string, unknown>): GenerateReques
     settings: {
       ...(maxTokens !== undefined && { maxOutputTokens: maxTokens }),
       ...(temperature !== undefined && { temperature }),
+      ...(stopSequences !== undefined && { stopSequences }),
     },
   };
 }
@@ -45,13 +48,12 @@ function messageOf({
   const parts = (Array.isArray(content) ? content : [content]) as readonly Part[];
   const text = parts.map((part) => part.text ?? '').join('');
   if (role === 'assistant') return { ...assistantMessage(text), id: '' };
-  return userMessage(
-    parts.map((part) =>
-      part.type === 'image'
-        ? { type: 'image', data: part.data!, mimeType: part.mimeType! }
-        : { type: 'text', text: part.text ?? '' },
-    ),
-  );
+  return userMessage(parts.map(contentOf));
+}
+
+function contentOf({ type, text = '', data = '', mimeType = '' }: Part): UserContent {
+  if (type === 'image') return { type, data, mimeType };
+  return type === 'audio' ? { type: 'file', data, mimeType } : { type: 'text', text };
 }
 
 export function samplingResult(response: ModelResponse, model: Model): object {
