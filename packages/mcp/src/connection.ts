@@ -5,16 +5,16 @@ import type {
   Client,
   ClientOptions,
   Tool as ServerTool,
+  StreamableHTTPClientTransport,
   Transport,
 } from '@modelcontextprotocol/client';
 import { AlliumError } from 'allium';
-import { messageOf } from 'allium/kit';
-import { withBoundedAnswers } from './bounded-answers.js';
+import { isRecord, messageOf } from 'allium/kit';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
 import type { Headers, Settings } from './options.js';
-import { withOwnSignals } from './own-signals.js';
 import { Questions } from './questions.js';
-import { withoutPatterns } from './validator.js';
+import { type Way, wayTo } from './transport.js';
+import { outputValidator } from './validator.js';
 
 /** How questions of a server are answered while one of its tools is called. */
 export interface CallHooks {
@@ -40,17 +40,24 @@ interface Call {
 
 interface Live {
   readonly client: Client;
+  readonly transport: Transport;
   readonly questions: Questions<Call>;
   readonly calls: Map<string, Call>;
   /** The list of its tools; undefined once the server has said that it is outdated. */
   list: Promise<readonly ServerTool[]> | undefined;
   /** The same, once it is there. */
   current: readonly ServerTool[] | undefined;
+  /** No call begins on it any more: it is closed when the last one has ended. */
+  retired: boolean;
 }
 
 const KEY = 'allium/idempotencyKey';
 /** Node's timers take no more; calls have the time limit of their tool. */
 const NO_LIMIT = 2 ** 31 - 1;
+/** How long a server may take to hear that we leave. */
+const GOODBYE_MS = 1000;
+/** What servers of the official library answer in a session they don't know. */
+const SESSION_NOT_FOUND = -32001;
 const MAX_ROUNDS = 20;
 const MAX_SAID = 2000;
 
@@ -63,6 +70,8 @@ export class Connection {
   constructor(
     private readonly settings: Settings,
     private readonly headers: Headers,
+    /** Called before it connects. */
+    private readonly onConnect: () => void,
     private readonly transport?: () => Transport,
   ) {}
 
@@ -76,7 +85,11 @@ export class Connection {
   }
 
   async tools(): Promise<readonly ServerTool[]> {
-    return listed(await this.open());
+    return this.withSession((live) => this.listed(live)).catch((error) => {
+      throw error instanceof AlliumError
+        ? error
+        : this.failed(`does not list its tools: ${messageOf(error)}`, error);
+    });
   }
 
   call(tool: ServerTool, args: Record<string, unknown>, hooks: CallHooks): Promise<CallToolResult> {
@@ -89,30 +102,41 @@ export class Connection {
     return turn;
   }
 
+  /** Calls that are under way may end; the next one connects again. */
+  rest(): void {
+    this.drop(this.live);
+  }
+
   async close(): Promise<void> {
     this.closed = true;
     const opening = this.opening;
     this.opening = undefined;
     this.live = undefined;
-    await opening?.then(({ client }) => client.close()).catch(() => {});
+    await opening?.then(leave).catch(() => {});
   }
 
-  private async callOnce(
+  private callOnce(
     tool: ServerTool,
     args: Record<string, unknown>,
     hooks: CallHooks,
   ): Promise<CallToolResult> {
-    try {
-      const live = this.live ?? (await this.open());
+    return this.withSession(async (live) => {
       if (!live.current?.includes(tool)) await this.checkStill(live, tool);
       return await this.rounds(live, tool, args, hooks);
+    }).catch((error) => {
+      throw this.explained(tool, error);
+    });
+  }
+
+  /** Does it again if the server doesn't know the session any more, perhaps because it was restarted: then it did nothing. */
+  private async withSession<T>(work: (live: Live) => Promise<T>): Promise<T> {
+    const live = this.live ?? (await this.open());
+    try {
+      return await work(live);
     } catch (error) {
-      if (!forgotSession(error)) throw this.explained(tool, error);
-      // It did not run: the server doesn't know this session any more, perhaps because it was restarted.
-      this.drop(this.live);
-      return await this.rounds(await this.open(), tool, args, hooks).catch((again) => {
-        throw this.explained(tool, again);
-      });
+      if (!forgotSession(error)) throw error;
+      this.drop(live);
+      return await work(await this.open());
     }
   }
 
@@ -129,7 +153,7 @@ export class Connection {
 
   /** The list may have changed since the model saw it, or since a person approved this call. */
   private async checkStill(live: Live, tool: ServerTool): Promise<void> {
-    const now = (await listed(live)).find(({ name }) => name === tool.name);
+    const now = (await this.listed(live)).find(({ name }) => name === tool.name);
     if (now && now !== tool)
       checkUnchanged(this.settings, tool.name, fingerprintOf(now), fingerprintOf(tool));
   }
@@ -172,11 +196,14 @@ export class Connection {
     } catch (error) {
       if (call.ended) throw call.ended.error;
       hooks.signal.throwIfAborted();
-      throw (error as { code?: unknown }).code === 'CONNECTION_CLOSED' ? this.lost(tool, error) : error;
+      // `fetch` throws a TypeError if there is no answer.
+      const isLost = error instanceof TypeError || (error as { code?: unknown }).code === 'CONNECTION_CLOSED';
+      throw isLost ? this.lost(tool, error) : error;
     } finally {
       hooks.signal.removeEventListener('abort', abort);
       questions.end(call);
       live.calls.delete(hooks.key);
+      if (live.retired && live.calls.size === 0) void leave(live);
     }
   }
 
@@ -222,8 +249,10 @@ export class Connection {
   }
 
   private async connect(): Promise<Live> {
-    const { elicitation, sampling, connectTimeoutMs, protocol } = this.settings;
-    const { Client, fromJsonSchema } = await import('@modelcontextprotocol/client');
+    this.onConnect();
+    const { elicitation, sampling, protocol } = this.settings;
+    const { Client } = await import('@modelcontextprotocol/client');
+    const { AjvJsonSchemaValidator } = await import('@modelcontextprotocol/client/validators/ajv');
     const onChanged = () => {
       live.list = undefined;
       live.current = undefined;
@@ -234,17 +263,23 @@ export class Connection {
         ...(sampling && { sampling: {} }),
       },
       versionNegotiation: { mode: protocol },
-      jsonSchemaValidator: withoutPatterns(fromJsonSchema),
+      jsonSchemaValidator: outputValidator(AjvJsonSchemaValidator),
       inputRequired: { autoFulfill: false },
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
+    const { transport, said } = await this.way((error, asked) => {
+      const call = typeof asked === 'string' && callOf(live, JSON.parse(asked));
+      if (call) this.end(call, error);
+    });
     const live: Live = {
       client,
+      transport,
       questions: new Questions(),
       calls: new Map(),
       list: undefined,
       current: undefined,
+      retired: false,
     };
     for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
       const allowed = method === 'elicitation/create' ? elicitation : sampling;
@@ -260,14 +295,12 @@ export class Connection {
     // An error here belongs to no call: the next call finds out.
     client.onerror = () => {};
     client.onclose = () => this.drop(live);
-    const limits = { timeout: connectTimeoutMs };
-    const { transport, said } = await this.makeTransport(live);
-    this.watchStreams(transport, live);
+    this.watchStreams(live);
     try {
-      await client.connect(transport, limits);
-      await listed(live, limits);
+      await client.connect(transport, this.limits);
+      await this.listed(live);
     } catch (error) {
-      await client.close().catch(() => {});
+      await leave(live);
       throw this.failed(`cannot be reached: ${messageOf(error)}${said()}`, error);
     }
     this.live = live;
@@ -278,7 +311,8 @@ export class Connection {
    * Over HTTP each request of a call has its own stream, and the library doesn't notice if it is cut off for good: the
    * call would wait for its time limit. A stream that ends after its answer says nothing: the call may be in its next round.
    */
-  private watchStreams(transport: Transport, live: Live): void {
+  private watchStreams(live: Live): void {
+    const { transport } = live;
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
       const call = callOf(live, message);
@@ -299,39 +333,33 @@ export class Connection {
     };
   }
 
-  /** `said`: what a program wrote to its standard error, which usually explains why it did not start. */
-  private async makeTransport(live: Live): Promise<{ transport: Transport; said: () => string }> {
-    const silent = () => '';
-    if (this.transport) return { transport: this.transport(), said: silent };
-    const { command, args = [], env = {}, cwd, url, maxAnswerBytes } = this.settings;
-    if (url !== undefined) {
-      const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-      const requestInit = { headers: { ...this.headers } };
-      const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, (error, asked) => {
-        const call = typeof asked === 'string' && callOf(live, JSON.parse(asked));
-        if (call) this.end(call, error);
-      });
-      return {
-        transport: new StreamableHTTPClientTransport(new URL(String(url)), { requestInit, fetch: send }),
-        said: silent,
-      };
-    }
-    const { StdioClientTransport, getDefaultEnvironment } = await import(
-      '@modelcontextprotocol/client/stdio'
-    );
-    const transport = new StdioClientTransport({
-      command: command!,
-      args: [...args],
-      env: { ...getDefaultEnvironment(), ...env },
-      stderr: 'pipe',
-      maxBufferSize: maxAnswerBytes,
-      ...(cwd !== undefined && { cwd }),
-    });
-    let tail = '';
-    transport.stderr?.on('data', (chunk) => {
-      tail = (tail + chunk).slice(-MAX_SAID);
-    });
-    return { transport, said: () => (tail.trim() === '' ? '' : `\nIt said: ${tail.trim()}`) };
+  /** The tools the server offers. A list that it called outdated is fetched again. */
+  private listed(live: Live): Promise<readonly ServerTool[]> {
+    if (live.list) return live.list;
+    const list: Promise<readonly ServerTool[]> = live.client
+      .listTools(undefined, { ...this.limits, cacheMode: 'refresh' })
+      .then(
+        ({ tools }) => {
+          // It may have become outdated while it was on its way.
+          if (live.list === list) live.current = tools;
+          return tools;
+        },
+        (error) => {
+          if (live.list === list) live.list = undefined;
+          throw error;
+        },
+      );
+    live.list = list;
+    return list;
+  }
+
+  private get limits() {
+    return { timeout: this.settings.connectTimeoutMs };
+  }
+
+  private async way(onTooLarge: Parameters<typeof wayTo>[2]): Promise<Way> {
+    if (this.transport) return { transport: this.transport(), said: () => '' };
+    return wayTo(this.settings, this.headers, onTooLarge);
   }
 
   /** The next call connects again. */
@@ -339,7 +367,8 @@ export class Connection {
     if (live === undefined || this.live !== live) return;
     this.live = undefined;
     this.opening = undefined;
-    void live.client.close().catch(() => {});
+    live.retired = true;
+    if (live.calls.size === 0) void leave(live);
   }
 
   private failed(what: string, cause?: unknown): AlliumError {
@@ -351,24 +380,22 @@ export class Connection {
   }
 }
 
-/** The tools the server offers. A list that it called outdated is fetched again. */
-function listed(live: Live, limits: { timeout?: number } = {}): Promise<readonly ServerTool[]> {
-  if (live.list) return live.list;
-  const list: Promise<readonly ServerTool[]> = live.client
-    .listTools(undefined, { ...limits, cacheMode: 'refresh' })
-    .then(
-      ({ tools }) => {
-        // It may have become outdated while it was on its way.
-        if (live.list === list) live.current = tools;
-        return tools;
-      },
-      (error) => {
-        if (live.list === list) live.list = undefined;
-        throw error;
-      },
-    );
-  live.list = list;
-  return list;
+/** Ends the session at the server, too, which would keep it otherwise. */
+async function leave({ client, transport }: Live): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  if (isHttp(transport))
+    await Promise.race([
+      transport.terminateSession().catch(() => {}),
+      new Promise((resolve) => {
+        timer = setTimeout(resolve, GOODBYE_MS);
+      }),
+    ]);
+  clearTimeout(timer);
+  await client.close().catch(() => {});
+}
+
+function isHttp(transport: Transport): transport is StreamableHTTPClientTransport {
+  return 'terminateSession' in transport;
 }
 
 interface InputRequired {
@@ -386,8 +413,16 @@ function callOf(live: Live, message: object): Call | undefined {
   return live.calls.get(params?._meta?.[KEY] ?? '');
 }
 
-/** The server does not know the session any more: the protocol says 404, some servers say 400 and name the session. */
+/**
+ * The server does not know the session any more. The protocol says 404; other servers say 400 or 401 and name the session, or
+ * answer with an error of the protocol.
+ */
 function forgotSession(error: unknown): boolean {
-  const { data, message } = (error ?? {}) as { data?: { status?: unknown }; message?: string };
-  return data?.status === 404 || (data?.status === 400 && /session/i.test(message ?? ''));
+  const { code, data, message = '' } = (error ?? {}) as { code?: unknown; data?: unknown; message?: string };
+  const { status } = (isRecord(data) ? data : {}) as { status?: unknown };
+  if (status === 404) return true;
+  return (
+    (status === 400 || status === 401 || code === SESSION_NOT_FOUND) &&
+    /session|not initialized/i.test(message)
+  );
 }

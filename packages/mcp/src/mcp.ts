@@ -1,6 +1,6 @@
 /** The middleware that offers the tools of one MCP server. */
 
-import type { fromJsonSchema, Tool as ServerTool, Transport } from '@modelcontextprotocol/client';
+import type { Tool as ServerTool, Transport } from '@modelcontextprotocol/client';
 import {
   AlliumError,
   type Context,
@@ -16,7 +16,8 @@ import { safeErrorMessage, wasToolOffered } from 'allium/kit';
 import { Connection } from './connection.js';
 import { checkUnchanged } from './fingerprint.js';
 import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
-import { type McpTool, type Offer, type OfferedTool, offerOf } from './tools.js';
+import { type McpTool, type Offer, type OfferedTool, offerOf, type Schemas } from './tools.js';
+import { inputValidator } from './validator.js';
 
 /** The state of a server, to be shown. */
 export interface McpState {
@@ -176,17 +177,17 @@ class Servers {
 
   async offer(connection: Connection): Promise<Offer> {
     const listed = await connection.tools();
-    const { fromJsonSchema: schemaOf } = await import('@modelcontextprotocol/client');
-    this.known = this.offers.get(listed) ?? this.make(listed, connection, schemaOf);
+    const [{ fromJsonSchema }, { AjvJsonSchemaValidator }] = await Promise.all([
+      import('@modelcontextprotocol/client'),
+      import('@modelcontextprotocol/client/validators/ajv'),
+    ]);
+    const schemas = { fromJsonSchema, validator: inputValidator(AjvJsonSchemaValidator) };
+    this.known = this.offers.get(listed) ?? this.make(listed, connection, schemas);
     return this.known;
   }
 
-  private make(
-    listed: readonly ServerTool[],
-    connection: Connection,
-    schemaOf: typeof fromJsonSchema,
-  ): Offer {
-    const offer = offerOf(listed, connection, this.settings, schemaOf);
+  private make(listed: readonly ServerTool[], connection: Connection, schemas: Schemas): Offer {
+    const offer = offerOf(listed, connection, this.settings, schemas);
     this.offers.set(listed, offer);
     return offer;
   }
@@ -216,16 +217,21 @@ class Servers {
 
   private connection(headers: Headers): Connection {
     const key = headers === NO_HEADERS ? '[]' : JSON.stringify(Object.entries(headers).sort());
-    const found = this.connections.get(key) ?? new Connection(this.settings, headers, this.transport);
-    // Set again, so that the first one is the least recently used.
-    this.connections.delete(key);
-    this.connections.set(key, found);
-    if (this.connections.size > this.settings.maxConnections) {
-      const [oldest, connection] = this.connections.entries().next().value!;
-      this.connections.delete(oldest);
-      void connection.close();
-    }
+    const found =
+      this.connections.get(key) ??
+      new Connection(this.settings, headers, () => this.used(key, found), this.transport);
+    this.used(key, found);
     return found;
+  }
+
+  /** The one that was used longest ago rests, if there are too many. A run that still has its tools wakes it up. */
+  private used(key: string, connection: Connection): void {
+    this.connections.delete(key);
+    this.connections.set(key, connection);
+    if (this.connections.size <= this.settings.maxConnections) return;
+    const [oldest, idle] = this.connections.entries().next().value!;
+    this.connections.delete(oldest);
+    idle.rest();
   }
 
   get status(): McpState {

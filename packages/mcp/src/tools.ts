@@ -1,6 +1,11 @@
 /** A server's tools as tools of an agent: names, descriptions, schemas, results. */
 
-import type { CallToolResult, fromJsonSchema, Tool as ServerTool } from '@modelcontextprotocol/client';
+import type {
+  CallToolResult,
+  fromJsonSchema as FromJsonSchema,
+  jsonSchemaValidator,
+  Tool as ServerTool,
+} from '@modelcontextprotocol/client';
 import {
   type Decision,
   type StandardSchema,
@@ -17,7 +22,6 @@ import { elicitationAnswer, elicitationRequest } from './elicitation.js';
 import { fingerprintOf, sha256 } from './fingerprint.js';
 import type { Settings } from './options.js';
 import { samplingRequest, samplingResult } from './sampling.js';
-import { withoutPatterns } from './validator.js';
 
 /** A tool as the server describes it. The description and the schema are the server's own words: don't trust them. */
 export interface McpTool {
@@ -41,11 +45,17 @@ export interface Offer {
   readonly leftOut: readonly { readonly name: string; readonly why: string }[];
 }
 
+/** What makes schemas of those a server sends. */
+export interface Schemas {
+  readonly fromJsonSchema: typeof FromJsonSchema;
+  readonly validator: jsonSchemaValidator;
+}
+
 export function offerOf(
   listed: readonly ServerTool[],
   connection: Connection,
   settings: Settings,
-  schemaOf: typeof fromJsonSchema,
+  schemas: Schemas,
 ): Offer {
   const tools = new Map<string, OfferedTool>();
   const leftOut: { name: string; why: string }[] = [];
@@ -58,7 +68,7 @@ export function offerOf(
       const name = toolName(settings.prefix, one.name);
       if (tools.has(name)) return `another tool is called "${name}" too`;
       try {
-        tools.set(name, offered(name, one, connection, settings, schemaOf));
+        tools.set(name, offered(name, one, connection, settings, schemas));
       } catch (error) {
         return messageOf(error);
       }
@@ -74,7 +84,7 @@ function offered(
   listed: ServerTool,
   connection: Connection,
   settings: Settings,
-  schemaOf: typeof fromJsonSchema,
+  { fromJsonSchema, validator }: Schemas,
 ): OfferedTool {
   const { inputSchema, annotations } = listed;
   const size = JSON.stringify(inputSchema).length;
@@ -87,9 +97,7 @@ function offered(
     name,
     description,
     // Its types name the dialects of JSON Schema, ours don't.
-    input: schemaOf(inputSchema as never, withoutPatterns(schemaOf)) as StandardSchema<
-      Record<string, unknown>
-    >,
+    input: fromJsonSchema(inputSchema as never, validator) as StandardSchema<Record<string, unknown>>,
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
     tags: ['mcp', ...(annotations?.destructiveHint === true ? ['destructive'] : [])],
@@ -141,16 +149,27 @@ function plainText(text: string, maxChars: number): string {
     : `${seen.slice(0, maxChars)} … (cut, ${seen.length - maxChars} characters more)`;
 }
 
-/** What a tool of a server returned, as a result: text, images and files for the model, structured content as details. */
-function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
+/**
+ * What a tool of a server returned, as a result: text, images and files for the model, structured content as details. What the
+ * content doesn't say of it, the model reads as JSON: some servers write nothing, or only a summary.
+ */
+export function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
   const parts = content.map(partOf);
-  if (parts.length === 0 && structuredContent !== undefined)
+  const said = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
+  if (structuredContent !== undefined && (parts.length === 0 || !says(said, structuredContent)))
     parts.push(text(JSON.stringify(structuredContent)));
   return toolResult({
     content: parts.length > 0 ? parts : '(no output)',
     isError,
     ...(structuredContent !== undefined && { details: structuredContent }),
   });
+}
+
+/** Does the text have every value in it, as it is or as in JSON? */
+function says(said: string, value: unknown): boolean {
+  if (value === null) return true;
+  if (typeof value === 'object') return Object.values(value).every((one) => says(said, one));
+  return said.includes(String(value)) || said.includes(JSON.stringify(value));
 }
 
 function partOf(part: CallToolResult['content'][number]): ToolContent {

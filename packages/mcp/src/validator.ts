@@ -1,28 +1,69 @@
-/** Checks values against schemas of a server, which may be hostile. */
+/** Checks values against schemas of a server, which may be wrong or hostile. */
 
-import type { fromJsonSchema, JsonSchemaType, jsonSchemaValidator } from '@modelcontextprotocol/client';
+import type { JsonSchemaType, jsonSchemaValidator } from '@modelcontextprotocol/client';
+import type { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
 import { isRecord } from 'allium/kit';
 
+type Ajv = typeof AjvJsonSchemaValidator;
+type Check = ReturnType<jsonSchemaValidator['getValidator']>;
+
 /**
- * Leaves the regular expressions of a schema out: a server could send one that takes hours for a short text, and
- * nothing else would run meanwhile. The model still sees them, and the server checks its arguments itself.
+ * Checks arguments. Throws for a schema that isn't one: a provider would refuse it, and with it the whole request. Regular
+ * expressions and formats are left out: a server could send an expression that takes hours for a short text, and nothing
+ * else would run meanwhile. The model still sees them, and the server checks its arguments itself.
  */
-export function withoutPatterns(schemaOf: typeof fromJsonSchema): jsonSchemaValidator {
+export function inputValidator(Ajv: Ajv): jsonSchemaValidator {
+  const validatorOf = compilerWith(Ajv);
   return {
     getValidator<T>(schema: JsonSchemaType) {
-      const { validate } = schemaOf<T>(plain(schema) as JsonSchemaType)['~standard'];
-      return (value: unknown) => {
-        const checked = validate(value) as Awaited<ReturnType<typeof validate>>;
-        return checked.issues
-          ? {
-              valid: false,
-              data: undefined,
-              errorMessage: checked.issues.map(({ message }) => message).join(', '),
-            }
-          : { valid: true, data: checked.value, errorMessage: undefined };
-      };
+      const safe = plain(schema) as JsonSchemaType;
+      const { valid, errorMessage } = dialectOf(safe, Ajv)(safe);
+      if (!valid) throw new Error(`its schema is wrong: ${errorMessage?.split(', ')[0]}`);
+      return validatorOf<T>(safe);
     },
   };
+}
+
+/** Checks results. A schema that can't be used checks nothing: the result is there, and the schema is optional. */
+export function outputValidator(Ajv: Ajv): jsonSchemaValidator {
+  const validatorOf = compilerWith(Ajv);
+  // The library asks again for every call.
+  const known = new WeakMap<object, Check>();
+  return {
+    getValidator<T>(schema: JsonSchemaType) {
+      const check = known.get(schema) ?? made(schema);
+      known.set(schema, check);
+      return check as ReturnType<typeof validatorOf<T>>;
+    },
+  };
+
+  function made(schema: JsonSchemaType): Check {
+    try {
+      return validatorOf(plain(schema) as JsonSchemaType);
+    } catch {
+      return (data) => ({ valid: true, data: data as never, errorMessage: undefined });
+    }
+  }
+}
+
+/** Ajv remembers all schemas it has seen, and takes those with the same `$id` for the same, so these get one of their own. */
+function compilerWith(Ajv: Ajv) {
+  const shared = new Ajv();
+  return <T>(schema: JsonSchemaType) =>
+    (JSON.stringify(schema).includes('"$id"') ? new Ajv() : shared).getValidator<T>(schema);
+}
+
+const DRAFT_2020 = 'https://json-schema.org/draft/2020-12/schema';
+const DRAFT_07 = 'http://json-schema.org/draft-07/schema#';
+
+/** What schemas have to look like, by the dialect they are written in. */
+const dialects = new Map<string, Check>();
+
+function dialectOf({ $schema = DRAFT_2020 }: JsonSchemaType, Ajv: Ajv): Check {
+  const dialect = /draft-0[67]/.test($schema) ? DRAFT_07 : $schema;
+  const check = dialects.get(dialect) ?? new Ajv().getValidator({ $schema: dialect, $ref: dialect });
+  dialects.set(dialect, check);
+  return check;
 }
 
 /** Members that have schemas by name. */
@@ -35,7 +76,11 @@ const OTHERS = ['additionalProperties', 'unevaluatedProperties'];
 function plain(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(plain);
   if (!isRecord(schema)) return schema;
-  const left = 'patternProperties' in schema ? ['pattern', 'patternProperties', ...OTHERS] : ['pattern'];
+  const left = [
+    'pattern',
+    'format',
+    ...('patternProperties' in schema ? ['patternProperties', ...OTHERS] : []),
+  ];
   const members = Object.entries(schema).filter(([name]) => !left.includes(name));
   return Object.fromEntries(
     members.map(([name, member]) => [
