@@ -3,7 +3,8 @@ import { Agent, textOf } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type AiSdkTool, fromAiSdkTools, fromLangChainTools } from './index.js';
+import { z as z3 } from 'zod/v3';
+import { type AiSdkTool, fromAiSdkTools, fromLangChainTools, type LangChainTool } from './index.js';
 
 function agentWith(tools: Record<string, AiSdkTool>, ...calls: { name: string; args?: object }[]) {
   const named = calls.map(({ name, args = {} }, i) => ({ name, args, id: `c${i}` }));
@@ -94,8 +95,64 @@ describe('fromAiSdkTools()', () => {
     const updates: unknown[] = [];
     const stream = agent.stream('go');
     for await (const event of stream) if (event.type === 'tool_execution_update') updates.push(event.update);
-    expect(updates).toEqual([[{ type: 'text', text: 'one' }], [{ type: 'text', text: 'two' }]]);
+    expect(updates).toEqual(['one', 'two', 'three'].map((value) => [{ type: 'text', text: value }]));
     expect(textOf((await stream.result).messages[2]!)).toBe('three');
+  });
+
+  it('shows what a generator yields before it goes on', async () => {
+    let seen = () => {};
+    const isSeen = new Promise<void>((resolve) => {
+      seen = resolve;
+    });
+    const load = tool({
+      inputSchema: z.object({}),
+      async *execute() {
+        yield { status: 'loading' };
+        await isSeen;
+        yield { status: 'done' };
+      },
+    });
+    const stream = agentWith({ load }, { name: 'load' }).agent.stream('go');
+    for await (const event of stream) if (event.type === 'tool_execution_update') seen();
+    expect((await stream.result).messages[2]).toMatchObject({ details: { status: 'done' } });
+  });
+
+  it('gives tools their context, under both of its names', async () => {
+    const who: AiSdkTool = {
+      description: () => 'Who it is.',
+      inputSchema: z.object({}),
+      execute: (_, { context, experimental_context }) => `${context.user} ${experimental_context.user}`,
+    };
+    const model = scriptedModel([toolCalls({ name: 'who', id: 'w' }), text('done')]);
+    const tools = fromAiSdkTools({ who }, { context: ({ tenant }) => ({ user: tenant }) });
+    const { messages } = await new Agent({ model, middleware: [tools] }).run('go', { tenant: 'ann' });
+    expect(textOf(messages[2]!)).toBe('ann ann');
+    expect(model.requests[0]!.tools[0]!.description).toBe('Who it is.');
+  });
+
+  it('takes schemas of zod 3', async () => {
+    const input = z3.object({ city: z3.string().describe('Where.'), days: z3.number().int().default(1) });
+    const forecast: AiSdkTool = {
+      inputSchema: input,
+      execute: ({ city, days }) => `${city} ${days}`,
+    };
+    const { agent, model } = agentWith(
+      { forecast },
+      { name: 'forecast', args: { city: 'Rome' } },
+      { name: 'forecast', args: { city: 5 } },
+    );
+    const { messages } = await agent.run('go');
+    expect(textOf(messages[2]!)).toBe('Rome 1');
+    expect(textOf(messages[3]!)).toContain('Expected string, received number');
+    expect(model.requests[0]!.tools[0]!.inputSchema).toEqual({
+      type: 'object',
+      properties: { city: { type: 'string', description: 'Where.' }, days: { type: 'integer', default: 1 } },
+      required: ['city'],
+    });
+    const strange = z3.object({ f: z3.function() });
+    expect(() => fromAiSdkTools({ x: { inputSchema: strange, execute: () => '' } })).toThrow(
+      'a ZodFunction of zod 3 has no JSON Schema here',
+    );
   });
 
   it('lets toModelOutput say what the model reads', async () => {
@@ -193,6 +250,64 @@ describe('fromLangChainTools()', () => {
     const { messages } = await new Agent({ model, tools }).run('go');
     expect(textOf(messages[2]!)).toBe('found onions');
     expect(messages[2]).toMatchObject({ details: { rows: [1, 2], id: 'c' } });
+  });
+
+  /** What each tool is given and returns, in one turn. */
+  async function called(tools: LangChainTool[], args: object) {
+    const calls = tools.map(({ name }, i) => ({ name, args, id: `c${i}` }));
+    const model = scriptedModel([toolCalls(...calls), text('done')]);
+    const result = await new Agent({ model, tools: fromLangChainTools(tools) }).run('go');
+    return {
+      ...result,
+      tool: model.requests[0]!.tools[0]!,
+      answers: result.messages.slice(2, 2 + tools.length),
+    };
+  }
+
+  it('runs tools that take a text: their schema is of zod 3, and transforms', async () => {
+    // As in the Tool and DynamicTool of @langchain/core.
+    const schema = z3.object({ input: z3.string().optional() }).transform(({ input }) => input);
+    const invoke = async (given: object) => `got ${await schema.parseAsync(given)}`;
+    const { answers, tool: shown } = await called([langChain('echo', schema, invoke)], { input: 'hi' });
+    expect(answers.map(textOf)).toEqual(['got hi']);
+    expect(shown.inputSchema).toEqual({ type: 'object', properties: { input: { type: 'string' } } });
+  });
+
+  it('leaves it to the tool to transform its arguments', async () => {
+    const schema = z.object({ n: z.string().transform(Number) });
+    const invoke = (given: object) => schema.parse(given).n + 1;
+    expect((await called([langChain('next', schema, invoke)], { n: '4' })).answers.map(textOf)).toEqual([
+      '5',
+    ]);
+  });
+
+  it('tells the tool which call it is, and keeps the images of its answer', async () => {
+    const shot = langChain('shot', z.object({}), () => '');
+    // As @langchain/core does: with a call in the config, it answers with a message.
+    const invoke = (_: object, config: { toolCall: { id: string } }) => ({
+      tool_call_id: config.toolCall.id,
+      content: [
+        { type: 'image_url', image_url: { url: 'https://example.org/a.png' } },
+        { type: 'image', source_type: 'base64', mime_type: 'image/png', data: 'iVBORw0KGgo=' },
+        { type: 'text', text: config.toolCall.id },
+      ],
+    });
+    const { answers } = await called([{ ...shot, invoke }], {});
+    expect(answers[0]).toMatchObject({
+      content: [
+        { type: 'image', data: 'https://example.org/a.png' },
+        { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' },
+        { type: 'text', text: 'c0' },
+      ],
+    });
+  });
+
+  it('ends the run with a tool that answers the user itself', async () => {
+    const direct = { ...langChain('direct', z.object({}), () => 'Here you are.'), returnDirect: true };
+    const { turns, answers } = await called([direct], {});
+    expect([turns, textOf(answers[0]!)]).toEqual([1, 'Here you are.']);
+    const failing = { ...direct, invoke: () => ({ content: 'no', status: 'error' }) };
+    expect((await called([failing], {})).turns).toBe(2);
   });
 
   it('refuses anything but a LangChain tool', () => {

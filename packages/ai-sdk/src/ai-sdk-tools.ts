@@ -1,6 +1,7 @@
 /** Tools of the AI SDK, made with its `tool()`, for an agent. */
 
 import {
+  type JsonSchema,
   type Middleware,
   type StandardSchema,
   type Tool,
@@ -10,6 +11,7 @@ import {
   toolResult,
 } from 'allium';
 import { checkFields, describeValue, invalidOption, isRecord, isStandardSchema, kinds } from 'allium/kit';
+import { schemaFrom, schemaOf } from './foreign-schemas.js';
 import { outputContent } from './from-prompt.js';
 import { isObject, jsonCopy, type Loose } from './language-model.js';
 import { toPrompt } from './prompt.js';
@@ -19,7 +21,8 @@ type Any = any;
 
 /** The part of a tool of the AI SDK that is used. Any object of this shape will do. */
 export interface AiSdkTool {
-  readonly description?: string | undefined;
+  /** A text, or from version 7 on a function that returns one. */
+  readonly description?: string | ((options: Any) => string) | undefined;
   /** A schema of zod, valibot or arktype, or what `jsonSchema()` of the AI SDK makes. */
   readonly inputSchema?: unknown;
   readonly execute?: ((input: Any, options: Any) => unknown) | undefined;
@@ -33,6 +36,8 @@ export interface AiSdkTool {
 export interface FromAiSdkToolsOptions {
   /** The version of `ai` that the tools are written for: 5 passes only the output to `toModelOutput`. @default 6 */
   readonly version?: 5 | 6 | 7;
+  /** Makes what the tools get as their `context` (version 7) or `experimental_context` (5 and 6). @default none */
+  readonly context?: (ctx: ToolContext) => unknown;
 }
 
 /**
@@ -47,9 +52,10 @@ export function fromAiSdkTools(
   options: FromAiSdkToolsOptions = {},
 ): Middleware {
   if (!isRecord(tools)) throw invalidOption('tools', 'an object with tools of the AI SDK by name', tools);
-  checkFields('fromAiSdkTools()', { version: kinds.integer(5, 7) }, options);
-  const { version = 6 } = options;
-  const made = Object.entries(tools).map(([name, given]) => asTool(name, given, version));
+  checkFields('fromAiSdkTools()', { version: kinds.integer(5, 7), context: kinds.func() }, options);
+  const { version = 6, context } = options;
+  const optionsOf = (ctx: ToolContext) => callOptions(ctx, context?.(ctx));
+  const made = Object.entries(tools).map(([name, given]) => asTool(name, given, version, optionsOf));
   const asking = Object.entries(tools).filter(([, { needsApproval }]) => needsApproval);
   return {
     name: 'ai-sdk-tools',
@@ -67,7 +73,12 @@ export function fromAiSdkTools(
   };
 }
 
-function asTool(name: string, given: AiSdkTool, version: number): Tool {
+function asTool(
+  name: string,
+  given: AiSdkTool,
+  version: number,
+  optionsOf: (ctx: ToolContext) => Loose,
+): Tool {
   const fail = (what: string, value: unknown) => invalidOption(`tools.${name}`, what, value);
   if (typeof given !== 'object' || given === null) throw fail('a tool of the AI SDK', given);
   const { execute, description = '', toModelOutput } = given;
@@ -83,17 +94,19 @@ function asTool(name: string, given: AiSdkTool, version: number): Tool {
     );
   return tool({
     name,
-    description,
+    description: typeof description === 'function' ? description({}) : description,
     input: inputOf(given.inputSchema, fail),
     execute: async (args, ctx) =>
       resultOf(await settled(execute(args, optionsOf(ctx)), ctx), args, ctx, told),
   });
 }
 
-function optionsOf(ctx: ToolContext): Loose {
+function callOptions(ctx: ToolContext, context: unknown): Loose {
   return {
     toolCallId: ctx.toolCall.id,
     abortSignal: ctx.signal,
+    context,
+    experimental_context: context,
     // Made on demand: few tools ask for it.
     get messages() {
       return toPrompt('', ctx.history, { version: 'v3', provider: '', keys: new Set() });
@@ -103,42 +116,31 @@ function optionsOf(ctx: ToolContext): Loose {
 
 function inputOf(schema: unknown, fail: (what: string, value: unknown) => Error): StandardSchema<Loose> {
   const found = typeof schema === 'function' && !isStandardSchema(schema) ? schema() : (schema ?? EMPTY);
-  if (isStandardSchema(found)) {
-    const made = found as StandardSchema<Loose>;
-    if (made['~standard'].jsonSchema) return made;
-  }
+  const known = schemaOf(found, fail);
+  if (known) return known;
   const { jsonSchema, validate } = (isObject(found) ? found : {}) as {
     jsonSchema?: unknown;
     validate?: unknown;
   };
   if (!isObject(jsonSchema)) throw fail('a tool whose `inputSchema` has a JSON Schema', schema);
   type Checked = { success: true; value: Loose } | { success: false; error: Error };
-  return {
-    '~standard': {
-      version: 1,
-      vendor: 'ai-sdk',
-      jsonSchema: { input: () => ({ ...jsonSchema }) },
-      async validate(value) {
-        // Without one, the AI SDK accepts everything, too.
-        if (typeof validate !== 'function') return { value: value as Loose };
-        const checked = (await validate(value)) as Checked;
-        return checked.success ? { value: checked.value } : { issues: [{ message: checked.error.message }] };
-      },
-    },
-  };
+  return schemaFrom(jsonSchema as JsonSchema, async (value) => {
+    // Without one, the AI SDK accepts everything, too.
+    if (typeof validate !== 'function') return { value: value as Loose };
+    const checked = (await validate(value)) as Checked;
+    return checked.success ? { value: checked.value } : { issues: [{ message: checked.error.message }] };
+  });
 }
 
 const EMPTY = { jsonSchema: { type: 'object', properties: {} } };
 
-/** A generator shows what it yields; the last is the result. */
+/** A generator shows what it yields at once; the last is the result. */
 async function settled(output: unknown, ctx: ToolContext): Promise<unknown> {
   if (!isObject(output) || typeof output[Symbol.asyncIterator as never] !== 'function') return output;
   let last: unknown;
-  let some = false;
   for await (const value of output as unknown as AsyncIterable<unknown>) {
-    if (some) await ctx.update(textOf(last), jsonCopy(last));
     last = value;
-    some = true;
+    await ctx.update(textOf(value), jsonCopy(value));
   }
   return last;
 }

@@ -1,7 +1,16 @@
 /** Tools of LangChain, by their shape. */
 
-import { type StandardSchema, type Tool, type ToolContext, type ToolResult, tool, toolResult } from 'allium';
-import { invalidOption, isStandardSchema } from 'allium/kit';
+import {
+  type JsonSchema,
+  type StandardSchema,
+  type Tool,
+  type ToolContext,
+  type ToolResult,
+  tool,
+  toolResult,
+} from 'allium';
+import { invalidOption } from 'allium/kit';
+import { schemaFrom, schemaOf } from './foreign-schemas.js';
 import { outputContent } from './from-prompt.js';
 import { isObject, jsonCopy, type Loose } from './language-model.js';
 
@@ -9,10 +18,12 @@ import { isObject, jsonCopy, type Loose } from './language-model.js';
 export interface LangChainTool {
   readonly name: string;
   readonly description?: string | undefined;
-  /** A schema of zod 4, or a JSON Schema. */
+  /** A schema of zod, or a JSON Schema. */
   readonly schema: unknown;
   /** With `content_and_artifact`, what it returns beside the content becomes the `details` of the result. */
   readonly responseFormat?: string | undefined;
+  /** Ends the run with the tool's result, unless other tools were called together with it. */
+  readonly returnDirect?: boolean | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: each tool has types of its own.
   invoke(input: any, config?: any): unknown;
 }
@@ -38,49 +49,58 @@ export function fromLangChainTools(tools: readonly LangChainTool[]): Tool[] {
       description: given.description ?? '',
       input: inputOf(given.schema, `tools[${i}].schema`),
       execute: async (args, ctx) =>
-        resultOf(await given.invoke(inputFor(given, args, ctx), { signal: ctx.signal })),
+        resultOf(await given.invoke(...callOf(given, args, ctx)), given.returnDirect === true),
     });
   });
 }
 
-/** Given arguments alone, LangChain drops the artifact. Given the call, it answers with a whole message. */
-function inputFor({ name, responseFormat }: LangChainTool, args: Loose, ctx: ToolContext): Loose {
-  return responseFormat === 'content_and_artifact'
-    ? { type: 'tool_call', id: ctx.toolCall.id, name, args }
-    : args;
+/**
+ * Told of the call, LangChain answers with a whole message. Versions that don't look for it in the config drop the artifact,
+ * unless the call itself is the input.
+ */
+function callOf({ name, responseFormat }: LangChainTool, args: Loose, ctx: ToolContext): [Loose, Loose] {
+  const toolCall = { type: 'tool_call', id: ctx.toolCall.id, name, args };
+  return [responseFormat === 'content_and_artifact' ? toolCall : args, { signal: ctx.signal, toolCall }];
 }
 
+/** LangChain checks the arguments itself, and transforms them, so it gets what the model wrote. */
 function inputOf(schema: unknown, option: string): StandardSchema<Loose> {
-  if (isStandardSchema(schema) && schema['~standard'].jsonSchema) return schema as StandardSchema<Loose>;
-  if (isStandardSchema(schema) || !isObject(schema) || schema.type !== 'object')
-    throw invalidOption(option, 'a schema of zod 4 or a JSON Schema of an object', schema);
-  // LangChain also passes on values that don't fit the JSON Schema: the tool itself checks them.
-  return {
-    '~standard': {
-      version: 1,
-      vendor: 'langchain',
-      jsonSchema: { input: () => ({ ...schema }) },
-      validate: (value) => ({ value: value as Loose }),
-    },
-  };
+  const fail = (what: string, value: unknown) => invalidOption(option, what, value);
+  const known = schemaOf(schema, fail);
+  if (known) {
+    const { validate } = known['~standard'];
+    return {
+      '~standard': {
+        ...known['~standard'],
+        async validate(value) {
+          const checked = await validate(value);
+          return checked.issues ? checked : { value: value as Loose };
+        },
+      },
+    };
+  }
+  if (!isObject(schema) || schema.type !== 'object')
+    throw fail('a schema of zod or a JSON Schema of an object', schema);
+  return schemaFrom(schema as JsonSchema, (value) => ({ value: value as Loose }));
 }
 
 /** A text, a value, content, or a whole message with `content` and `artifact`. */
-function resultOf(output: unknown): ToolResult | string {
-  if (typeof output === 'string') return output;
+function resultOf(output: unknown, terminate: boolean): ToolResult {
   const { content, artifact, status } = (isObject(output) ? output : {}) as Loose;
-  if (content === undefined) return JSON.stringify(output) ?? '(no output)';
-  const parts = Array.isArray(content) ? content.map(partOf) : [{ type: 'text', text: String(content) }];
+  const told = content ?? (typeof output === 'string' ? output : (JSON.stringify(output) ?? '(no output)'));
+  const parts = Array.isArray(told) ? told.map(partOf) : [{ type: 'text', text: String(told) }];
   return toolResult({
     content: outputContent({ type: 'content', value: parts }),
     isError: status === 'error',
     ...(artifact !== undefined && artifact !== null && { details: jsonCopy(artifact) }),
+    ...(terminate && status !== 'error' && { terminate }),
   });
 }
 
 function partOf(part: unknown): Loose {
   if (!isObject(part)) return { type: 'text', text: String(part) };
-  const { image_url: image } = part;
+  const { image_url: image, mimeType, mime_type: mediaType = mimeType } = part;
   const url = isObject(image) ? image.url : image;
-  return typeof url === 'string' ? { type: 'image', url, mediaType: 'image/*' } : part;
+  if (typeof url === 'string') return { type: 'image', url, mediaType: 'image/*' };
+  return mediaType === undefined ? part : { ...part, mediaType };
 }
