@@ -2,10 +2,27 @@
 
 import { type AgentEvent, AlliumError, type AssistantMessage, RunError, type RunStream } from 'allium';
 import type { Loose, SpecVersion } from './language-model.js';
-import { toolsStayOutside } from './run-once.js';
-import { contentPart, ending, responseOf, warningsOf, withMetadata } from './to-content.js';
+import { type Once, type Told, toolsStayOutside } from './run-once.js';
+import { contentPart, ending, responseOf, toContent, warningsOf, withMetadata } from './to-content.js';
 
-export async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
+/** The answer as `doGenerate` gives it. */
+export async function wholeOf({ run, told }: Once, version: SpecVersion): Promise<Loose> {
+  const answer = await lastAnswer(run);
+  const { request, headers, usage } = toldOf(answer, told);
+  return {
+    content: toContent(answer),
+    ...ending(answer, version, usage),
+    warnings: warningsOf(answer),
+    response: { ...responseOf(answer), ...(headers !== undefined && { headers }) },
+    ...(request !== undefined && { request }),
+  };
+}
+
+function toldOf({ model }: AssistantMessage, told: Told): Partial<Told> {
+  return model === told.model ? told : {};
+}
+
+async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
   const result = await run.result.catch(rethrow);
   const answer = result.messages.findLast((message) => message.role === 'assistant');
   // We stop a run ourselves when its answer has calls. Any other stop is a refusal.
@@ -25,7 +42,7 @@ function rethrow(error: unknown): never {
  * known.
  */
 export async function* partsOf(
-  run: RunStream,
+  { run, told }: Once,
   version: SpecVersion,
   onReset: 'error' | 'hold',
 ): AsyncGenerator<Loose, undefined> {
@@ -45,7 +62,7 @@ export async function* partsOf(
           "An answer was withdrawn after part of it had been streamed, and a stream of the AI SDK cannot express that. Use onReset: 'hold'.",
         );
       if (parts.length === 0) continue;
-      if (shown === undefined) yield { type: 'stream-start', warnings: [] };
+      if (shown === undefined) yield { type: 'stream-start', warnings: told.warnings ?? [] };
       shown = messageOf(event);
       yield* parts;
     }
@@ -57,7 +74,7 @@ export async function* partsOf(
   if (shown === undefined) yield { type: 'stream-start', warnings: warningsOf(answer) };
   yield { type: 'response-metadata', ...responseOf(answer) };
   for (const [block, part] of answer.content.entries()) yield* whole(block, part, open);
-  yield { type: 'finish', ...ending(answer, version) };
+  yield { type: 'finish', ...ending(answer, version, toldOf(answer, told).usage) };
 }
 
 function messageOf(event: AgentEvent): string | undefined {

@@ -49,6 +49,10 @@ export interface MapperOptions {
   /** Names of the tools that are ours to run. */
   readonly tools: ReadonlySet<string>;
   readonly acceptUnfinished: boolean;
+  /** Called with warnings as soon as they come: before the answer, whose metadata has them at its end. */
+  readonly onWarnings?: (warnings: readonly unknown[]) => void;
+  /** Called with the counts in the provider's own words. */
+  readonly onUsage?: (usage: unknown) => void;
 }
 
 type Emit = (part: ModelPart) => void;
@@ -114,8 +118,9 @@ export class PartMapper {
         this.early = true;
         break;
       case 'stream-start':
-        if (Array.isArray(part.warnings) && part.warnings.length > 0)
-          this.warnings = jsonCopy(part.warnings) as readonly unknown[];
+        if (!Array.isArray(part.warnings) || part.warnings.length === 0) break;
+        this.warnings = jsonCopy(part.warnings) as readonly unknown[];
+        this.options.onWarnings?.(this.warnings);
         break;
       case 'response-metadata': {
         const { type: _, ...rest } = part;
@@ -261,6 +266,7 @@ export class PartMapper {
       const type = block.startsWith('text') ? 'text' : 'thinking';
       this.close(type, block.slice(type.length));
     }
+    if (isObject(given)) this.options.onUsage?.(given.raw);
     const { usage, reasoningTokens } = usageOf(given, providerMetadata);
     const { reason, raw, cut } = finishOf(finishReason, usage.outputTokens);
     // Without our `finish` part the answer counts as cut off, and can be tried again.

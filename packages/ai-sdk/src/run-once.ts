@@ -7,6 +7,7 @@ import {
   type Model,
   type ModelRequest,
   type ModelSettings,
+  modelName,
   type RunStream,
   type StandardSchema,
   type Tool,
@@ -20,14 +21,38 @@ import {
   type Loose,
   specVersionOf,
 } from './language-model.js';
+import type { MapperOptions } from './part-mapper.js';
 import type { PromptMessage } from './prompt.js';
 import { keysOf } from './provider-options.js';
 import { StreamReader } from './stream-reader.js';
 
+/** What the model gives for a call: its answer, and what was sent and received. */
+export interface Answer {
+  readonly stream: AiSdkStream;
+  readonly request?: unknown;
+  readonly response?: { readonly headers?: unknown };
+}
+
 /** How the model is asked. */
-export type Ask = (model: AiSdkLanguageModel, call: object) => PromiseLike<{ readonly stream: AiSdkStream }>;
+export type Ask = (model: AiSdkLanguageModel, call: object) => PromiseLike<Answer>;
 
 export const stream: Ask = (model, call) => model.doStream(call);
+
+/** What the model told of its last answer, beside the answer. It isn't journaled. */
+export interface Told {
+  /** The name of the model. Another one may have answered in the end. */
+  readonly model: string;
+  request?: unknown;
+  headers?: unknown;
+  warnings?: readonly unknown[] | undefined;
+  /** The counts in its own words. */
+  usage?: unknown;
+}
+
+export interface Once {
+  readonly run: RunStream;
+  readonly told: Told;
+}
 
 /** One call of the model, as a run of one turn. */
 export function runOnce(
@@ -36,12 +61,14 @@ export function runOnce(
   params: Loose,
   { tenant }: { readonly tenant?: string },
   ask: Ask,
-): RunStream {
+): Once {
+  const provider = model.provider.split('.')[0] || 'ai-sdk';
+  const told: Told = { model: modelName({ provider, id: model.modelId }) };
   const read = readPrompt((params.prompt ?? []) as PromptMessage[]);
   const given = (Array.isArray(params.tools) ? params.tools : []) as Loose[];
   const functions = given.filter(({ type }) => type === 'function');
   const agent = new Agent({
-    model: adapterOf(model, params, read, given, ask),
+    model: adapterOf(model, params, read, given, asking(ask, told)),
     middleware: [stack, toolsStayOutside],
     tools: functions.map(asTool),
     systemPrompt: read.systemPrompt,
@@ -50,7 +77,34 @@ export function runOnce(
     ...(tenant !== undefined && { tenant }),
   });
   const signal = params.abortSignal as AbortSignal | undefined;
-  return agent.stream(read.messages, { ...(signal && { signal }) });
+  return { run: agent.stream(read.messages, { ...(signal && { signal }) }), told };
+}
+
+type Asking = (
+  model: AiSdkLanguageModel,
+  call: object,
+  options: MapperOptions,
+  signal: AbortSignal,
+) => StreamReader;
+
+/** Asks, and keeps what is told. */
+function asking(ask: Ask, told: Told): Asking {
+  return (model, call, options, signal) => {
+    const open = async () => {
+      const answer = await ask(model, call);
+      told.request = answer.request;
+      told.headers = answer.response?.headers;
+      told.warnings = undefined;
+      return answer;
+    };
+    const onWarnings = (warnings: readonly unknown[]) => {
+      told.warnings = warnings;
+    };
+    const onUsage = (usage: unknown) => {
+      told.usage = usage;
+    };
+    return new StreamReader(open, signal, { ...options, onWarnings, onUsage });
+  };
 }
 
 /** The AI SDK runs the tools: a run ends with the calls of its answer. */
@@ -64,7 +118,7 @@ function adapterOf(
   params: Loose,
   read: ReturnType<typeof readPrompt>,
   given: readonly Loose[],
-  ask: Ask,
+  ask: Asking,
 ): Model {
   const provider = model.provider.split('.')[0] || 'ai-sdk';
   const options = { version: specVersionOf(model), provider, keys: keysOf(model.provider) };
@@ -82,7 +136,7 @@ function adapterOf(
         abortSignal: signal,
       };
       const names = new Set(request.tools.map(({ name }) => name));
-      return new StreamReader(() => ask(model, call), signal, { tools: names, acceptUnfinished: false });
+      return ask(model, call, { tools: names, acceptUnfinished: false }, signal);
     },
   };
 }

@@ -184,6 +184,95 @@ describe('toAiSdk()', () => {
     expect(text).toBe('A whole answer.');
   });
 
+  it('tells the same of a call as the model does: warnings, what was sent, headers, the raw usage', async () => {
+    const chunks = [
+      { type: 'stream-start', warnings: [{ type: 'other', message: 'slow' }] },
+      ...said('Hello').slice(1, -1),
+      { ...finish(), usage: { ...usage, raw: { prompt_tokens: 10 } } },
+    ];
+    const model = () =>
+      new MockLanguageModelV3({
+        provider: 'fake',
+        doStream: async () => ({
+          stream: simulateReadableStream({
+            chunks: chunks as never[],
+            initialDelayInMs: null,
+            chunkDelayInMs: null,
+          }),
+          request: { body: 'what was sent' },
+          response: { headers: { 'x-ratelimit': '9' } },
+        }),
+      });
+    const wanted = {
+      warnings: [{ message: 'slow' }],
+      request: { body: 'what was sent' },
+      response: { headers: { 'x-ratelimit': '9' } },
+      usage: { inputTokens: 10, raw: { prompt_tokens: 10 } },
+    };
+    for (const stack of [[], [noKeys]]) {
+      const told = streamText({ model: toAiSdk(model(), stack), prompt: 'Hi' });
+      await told.consumeStream();
+      const [warnings, request, response, counts] = await Promise.all([
+        told.warnings,
+        told.request,
+        told.response,
+        told.usage,
+      ]);
+      expect({ warnings, request, response, usage: counts }).toMatchObject(wanted);
+      expect(await generateText({ model: toAiSdk(model(), stack), prompt: 'Hi' })).toMatchObject(wanted);
+    }
+  });
+
+  it('does not tell of a model whose answer was replaced by that of another', async () => {
+    const cut = [
+      ...said('Half').slice(0, 3),
+      { type: 'error', error: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) },
+    ];
+    const first = new MockLanguageModelV3({
+      provider: 'fake',
+      doStream: async () => ({
+        stream: simulateReadableStream({
+          chunks: cut as never[],
+          initialDelayInMs: null,
+          chunkDelayInMs: null,
+        }),
+        request: { body: 'for the first' },
+      }),
+    });
+    const stack = [fallback({ models: [scriptedModel(['From the spare.'])], on: () => true })];
+    const { text, request } = await generateText({ model: toAiSdk(first, stack), prompt: 'Hi' });
+    expect([text, request.body]).toEqual(['From the spare.', undefined]);
+  });
+
+  it('takes a model with private fields', async () => {
+    class Private {
+      readonly specificationVersion = 'v3';
+      readonly supportedUrls = {};
+      readonly #name = 'p';
+      get provider() {
+        return this.#name;
+      }
+      get modelId() {
+        return `${this.#name}-1`;
+      }
+      doGenerate(): never {
+        throw new Error(`${this.#name} streams`);
+      }
+      async doStream() {
+        return {
+          stream: simulateReadableStream({
+            chunks: said(`I am ${this.#name}.`) as never[],
+            initialDelayInMs: null,
+            chunkDelayInMs: null,
+          }),
+        };
+      }
+    }
+    const model = toAiSdk(Object.freeze(new Private()), [noKeys]);
+    expect(model).toBeInstanceOf(Private);
+    expect((await generateText({ model, prompt: 'Who?' })).text).toBe('I am p.');
+  });
+
   it('aborts the call when the AI SDK does', async () => {
     const abort = new AbortController();
     let seen: AbortSignal | undefined;

@@ -2,12 +2,11 @@
 
 import { AlliumError, type MiddlewareList } from 'allium';
 import { describeValue, flattenMiddleware, invalidOption, isRecord } from 'allium/kit';
-import { lastAnswer, partsOf, streamOf } from './answers.js';
+import { partsOf, streamOf, wholeOf } from './answers.js';
 import { checkFits } from './fits-model-call.js';
 import { type AiSdkLanguageModel, type Loose, specVersionOf } from './language-model.js';
 import { checkOptions } from './options.js';
 import { type Ask, runOnce, stream } from './run-once.js';
-import { ending, responseOf, toContent, warningsOf } from './to-content.js';
 import { streamOrGenerate } from './unstreamed.js';
 
 export interface ToAiSdkOptions {
@@ -47,10 +46,14 @@ export function toAiSdk<M extends AiSdkLanguageModel>(
 ): M {
   checkFirst(model);
   const { wrapGenerate, wrapStream } = asLanguageModelMiddleware(stack, options);
-  return Object.create(model, {
-    doGenerate: { value: (params: Loose) => wrapGenerate({ params, model }) },
-    doStream: { value: (params: Loose) => wrapStream({ params, model }) },
-  }) as M;
+  const own: Loose = {
+    doGenerate: (params: Loose) => wrapGenerate({ params, model }),
+    doStream: (params: Loose) => wrapStream({ params, model }),
+  };
+  // Its getters run on the model itself: they may read private fields.
+  const get = (_: object, name: string | symbol): unknown =>
+    Object.hasOwn(own, name) ? own[name as string] : Reflect.get(model, name);
+  return new Proxy(Object.create(model), { get }) as M;
 }
 
 function checkFirst(model: unknown): void {
@@ -92,20 +95,18 @@ export function asLanguageModelMiddleware(
   return {
     specificationVersion: 'v3',
     middlewareVersion: 'v2',
-    async wrapGenerate(call: Call) {
-      const message = await lastAnswer(begin(call, streamOrGenerate));
-      return {
-        content: toContent(message),
-        ...ending(message, specVersionOf(call.model)),
-        warnings: warningsOf(message),
-        response: responseOf(message),
-      };
-    },
+    wrapGenerate: async (call: Call) => wholeOf(begin(call, streamOrGenerate), specVersionOf(call.model)),
     async wrapStream(call: Call) {
-      const parts = partsOf(begin(call, stream), specVersionOf(call.model), onReset);
+      const once = begin(call, stream);
+      const parts = partsOf(once, specVersionOf(call.model), onReset);
       // The AI SDK repeats a call that fails before it has begun, so wait until something came.
       const first = await parts.next();
-      return { stream: streamOf(first, parts) };
+      const { request, headers } = once.told;
+      return {
+        stream: streamOf(first, parts),
+        ...(request !== undefined && { request }),
+        ...(headers !== undefined && { response: { headers } }),
+      };
     },
   };
 }

@@ -35,13 +35,16 @@ export function withMetadata(part: AssistantContent): { providerMetadata?: unkno
 }
 
 /** The end of an answer: `finish` of a stream, and what `doGenerate` has beside its content. */
-export function ending(response: ModelResponse, version: SpecVersion): Loose {
+export function ending(response: ModelResponse, version: SpecVersion, raw: unknown): Loose {
   const aiSdk = (response.metadata?.aiSdk ?? {}) as AiSdkMetadata;
   const { stopReason } = response;
   const unified = stopReason === 'aborted' ? 'other' : stopReason;
   return {
     finishReason: version === 'v2' ? unified : { unified, raw: aiSdk.finishReason },
-    usage: usageFor(response.usage, aiSdk.reasoningTokens, version),
+    usage: {
+      ...usageFor(response.usage, aiSdk.reasoningTokens, version),
+      ...(version !== 'v2' && raw !== undefined && { raw }),
+    },
     ...(aiSdk.providerMetadata && { providerMetadata: aiSdk.providerMetadata }),
   };
 }
