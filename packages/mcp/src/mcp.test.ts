@@ -349,6 +349,14 @@ describe('options', () => {
     [{ name: 'x', command: 'a', args: 'b' }, 'Expected `args` to be a list of texts'],
     [{ name: 'x', command: 'a', timeoutMs: 0 }, 'Expected `timeoutMs` to be an integer'],
     [{ name: 'x', command: 'a', onchange: 'error' }, 'Did you mean `onChange`?'],
+    // As the AI SDK, LangChain, Mastra and OpenAI Agents call them.
+    [{ name: 'x', transport: { url: 'http://x' } }, 'Here that is `url`.'],
+    [{ name: 'x', serverUrl: 'http://x' }, 'Here that is `url`.'],
+    [{ name: 'x', url: 'http://x', requestInit: {} }, 'Here that is `headers`.'],
+    [{ name: 'x', url: 'http://x', toolFilter: [] }, 'Here that is `only`.'],
+    [{ name: 'x', url: 'http://x', disabledTools: [] }, 'Here that is `except`.'],
+    [{ name: 'x', url: 'http://x', timeout: 5 }, 'Here that is `timeoutMs`.'],
+    [{ name: 'x', url: 'http://x', prefixToolNameWithServerName: true }, 'Here that is `prefix`.'],
   ])('refuses %j', (options, message) => {
     expect(() => mcp(options as never)).toThrow(message);
   });

@@ -5,7 +5,7 @@ import { foreignTable } from '../kernel/lib/foreign-names.js';
 
 export const FOREIGN_AGENT = foreignTable(`${FOREIGN_SHARED.trim()}
   system instructions prompt systemmessage systeminstruction systeminstructions → systemPrompt
-  llm languagemodel modelprovider provider streamfn getapikey → model
+  llm languagemodel modelprovider provider streamfn streamfunction getapikey → model
   temperature → settings: { temperature: … }
   thinkinglevel reasoningeffort provideroptions thinkingbudgets reasoning → settings: { provider: … }
   topp → settings: { topP: … }
@@ -22,6 +22,8 @@ export const FOREIGN_AGENT = foreignTable(`${FOREIGN_SHARED.trim()}
   subagents agents → subagents() in middleware
   abortsignal signal → agent.run( … , { signal })
   resettoolchoice → toolChoiceTurns
+  allowedtools disallowedtools → toolSelector() in middleware, or toolPolicy() of "@allium/guardrails"
+  beforemodel aftermodel beforetool aftertool beforerun afterrun wrapmodel wraptool wraprun wrapmodelcall wraptoolcall beforeagent afteragent → middleware: [ … ]
   messages → the first argument of run(): agent.run(messages)
   stateschema → state, or the state of a middleware
   contextschema runtimecontext requestcontext toolscontext calloptionsschema experimentalcontext context → metadata of a run, or runOptions of a middleware

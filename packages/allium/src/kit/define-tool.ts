@@ -72,5 +72,6 @@ const FOREIGN_TOOL = foreignTable(`
   retries maxretries retry → retry({ on: 'tool' }) in the middleware of the agent
   cache cacheable → toolCache({ tools }) in the middleware of the agent
   metadata → tags
+  annotations → idempotent, tags and the policy of approval()
   provideroptions → fromAiSdk(model, { providerTools })
 `);

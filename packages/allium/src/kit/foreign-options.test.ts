@@ -5,6 +5,7 @@ import { callLimits } from 'allium/middleware/call-limits';
 import { compaction } from 'allium/middleware/compaction';
 import { concurrency } from 'allium/middleware/concurrency';
 import { contextEditing } from 'allium/middleware/context-editing';
+import { fallback } from 'allium/middleware/fallback';
 import { retry } from 'allium/middleware/retry';
 import { smoothStream } from 'allium/middleware/smooth-stream';
 import { structuredOutput } from 'allium/middleware/structured-output';
@@ -22,6 +23,9 @@ describe('options by the names of other libraries', () => {
     ['retry backoffFactor', () => retry({ backoffFactor: 2 } as never), '`factor`'],
     ['retry initialDelayMs', () => retry({ initialDelayMs: 2 } as never), '`minDelayMs`'],
     ['retry initial_delay', () => retry({ initial_delay: 2 } as never), '`minDelayMs`'],
+    ['retry tools', () => retry({ tools: ['a'] } as never), '`on`'],
+    ['fallback firstModel', () => fallback({ firstModel: model } as never), '`models`'],
+    ['callLimits maxToolCalls', () => callLimits({ maxToolCalls: 1 } as never), '`toolCalls`'],
     ['cache ttl', () => cache({ ttl: 5 } as never), '`ttlMs`'],
     ['timeout timeout', () => timeout({ timeout: 5 } as never), '`modelMs`'],
     ['callLimits runLimit', () => callLimits({ runLimit: 5 } as never), '`modelCalls`'],
