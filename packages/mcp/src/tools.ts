@@ -153,7 +153,7 @@ function plainText(text: string, maxChars: number): string {
  * What a tool of a server returned, as a result: text, images and files for the model, structured content as details. What the
  * content doesn't say of it, the model reads as JSON: some servers write nothing, or only a summary.
  */
-export function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
+function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
   const parts = content.map(partOf);
   const said = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
   if (structuredContent !== undefined && (parts.length === 0 || !says(said, structuredContent)))
