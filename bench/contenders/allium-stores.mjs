@@ -7,7 +7,7 @@ import { fileStore } from 'allium/stores/file';
 import { memoryStore } from 'allium/stores/memory';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { bytesIn, ownFolder } from '../work/folder.mjs';
-import { timeMany } from '../work/many.mjs';
+import { ROUNDS, timeMany } from '../work/many.mjs';
 import { callingModel, USAGE } from '../work/models.mjs';
 import { withPostgres } from '../work/postgres.mjs';
 import { ARGUMENTS, executed, NAME } from '../work/tool.mjs';
@@ -63,7 +63,7 @@ export async function many({ turns, store: kind, ...crowd }) {
     await run('first');
     const before = statements();
     const figures = await timeMany(run, crowd);
-    return { ...figures, perTurn: (statements() - before) / (crowd.sessions * crowd.rounds * turns) };
+    return { ...figures, perTurn: (statements() - before) / (crowd.sessions * ROUNDS * turns) };
   });
 }
 
