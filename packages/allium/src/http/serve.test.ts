@@ -630,6 +630,70 @@ describe('the owner of a session', () => {
   });
 });
 
+describe('a list of sessions', () => {
+  /** All pages of a caller, and everything that was said about them. */
+  async function pages(
+    handler: (request: Request) => Promise<Response>,
+    limit: number,
+    headers: Record<string, string>,
+  ) {
+    const ids: string[] = [];
+    let said = '';
+    let cursor: string | undefined;
+    do {
+      const more = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
+      const response = await handler(new Request(`http://x/sessions?limit=${limit}${more}`, { headers }));
+      const text = await response.text();
+      const page = JSON.parse(text);
+      said += text;
+      ids.push(...page.sessions.map(({ sessionId }: { sessionId: string }) => sessionId));
+      expect(page.sessions.length).toBeLessThanOrEqual(limit);
+      cursor = page.next;
+    } while (cursor !== undefined);
+    return { ids, said };
+  }
+  const tenantOf = (request: Request) => {
+    const tenant = request.headers.get('x-tenant');
+    return tenant === null ? {} : { tenant };
+  };
+
+  it('says nothing of tenants, not even in its cursors', async () => {
+    const owners = ['acme', 'zeta', 'zeta', '', 'acme', 'zeta', '', '', 'acme', 'zeta', 'zeta', 'zeta'];
+    const { handler } = setup({ authorize: tenantOf, script: owners.map(() => 'Hi.') });
+    for (const [i, tenant] of owners.entries()) {
+      const headers = { 'content-type': 'application/json', ...(tenant !== '' && { 'x-tenant': tenant }) };
+      const body = JSON.stringify({ input: 'Hi', sessionId: `${tenant[0] ?? 'o'}${i}` });
+      await handler(new Request('http://x/sessions', { method: 'POST', headers, body }));
+    }
+    for (const limit of [1, 2, 3, 100]) {
+      const nobody = await pages(handler, limit, {});
+      expect(nobody.ids.sort()).toEqual(['o3', 'o6', 'o7']);
+      expect(nobody.said).not.toMatch(/acme|zeta/);
+      const acme = await pages(handler, limit, { 'x-tenant': 'acme' });
+      expect(acme.ids.sort()).toEqual(['a0', 'a4', 'a8']);
+      expect(acme.said).not.toMatch(/acme|zeta/);
+    }
+  });
+
+  it('has the ids of clients, also if ids in the store are made by you', async () => {
+    const script = ['One.', 'Two.'];
+    const storeId = (id: string) => `secret:${id}`;
+    const clientId = (id: string) => id.slice('secret:'.length);
+    const { client, handler } = setup({ script, storeId, clientId });
+    for (const sessionId of ['a', 'b']) await client.run('Hi', { sessionId, create: true }).result;
+    const { ids, said } = await pages(handler, 1, { 'x-tenant': 'acme' });
+    expect(ids.sort()).toEqual(['a', 'b']);
+    expect(said).not.toContain('secret');
+    for (const id of ids) expect((await client.messages(id)).messages).toHaveLength(2);
+  });
+
+  it('leaves out ids that lead nowhere', async () => {
+    const { client } = setup({ script: ['One.'], storeId: (id) => `secret:${id}` });
+    await client.run('Hi', { sessionId: 'a', create: true }).result;
+    expect((await client.sessions()).sessions).toEqual([]);
+  });
+});
+
 describe('what is refused', () => {
   it('wrong options of serve(), first of all a missing `authorize`', () => {
     const agents = new Agent({ model: scriptedModel([]) });

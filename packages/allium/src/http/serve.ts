@@ -80,6 +80,11 @@ export interface ServeOptions {
    * tenant
    */
   readonly storeId?: (sessionId: string, caller: Caller) => string;
+  /**
+   * The way back from `storeId`, for lists: undefined if the session isn't the caller's. Lists leave out a session whose
+   * id doesn't lead back to it. @default the same id
+   */
+  readonly clientId?: (storeId: string, caller: Caller) => string | undefined;
   /** After this many milliseconds without an event, a comment keeps the connection open. @default 15000 */
   readonly heartbeatMs?: number;
   /** How runs of other processes are followed: see `EventHubOptions`. */
@@ -114,6 +119,7 @@ const OPTIONS = [
   'maxBodyBytes',
   'cors',
   'storeId',
+  'clientId',
   'heartbeatMs',
   'pollMs',
   'watch',
@@ -267,6 +273,9 @@ function checked(options: ServeOptions): Handling {
     throw invalidOption('basePath', "a path such as '/api/agent', without a slash at its end", basePath);
   if (![5, 6, 7].includes(sdk)) throw invalidOption('sdk', '5, 6 or 7', sdk);
   if (options.storeId !== undefined) checkFunction('storeId', options.storeId);
+  if (options.clientId !== undefined) checkFunction('clientId', options.clientId);
+  if (options.clientId && !options.storeId)
+    throw invalidOption('clientId', '`storeId` beside it, whose inverse it is', options.clientId);
   const { show, pollMs, watch, silenceMs, clock = systemClock } = options;
   const hub: EventHub = eventHub({ store, show, pollMs, watch, silenceMs, clock });
   return {
@@ -283,7 +292,7 @@ function checked(options: ServeOptions): Handling {
     sdk,
     maxBodyBytes,
     heartbeatMs,
-    ids: sessionIds(authorize, options.storeId),
+    ids: sessionIds(options),
     onError: harmless(options.onError ?? report),
   };
 }

@@ -13,11 +13,8 @@ export interface SessionIds {
   forClient(storeId: string, caller: Caller): string | undefined;
 }
 
-export function sessionIds(
-  authorize: ServeOptions['authorize'],
-  storeId: ServeOptions['storeId'],
-): SessionIds {
-  const { inStore, forClient } = storeId ? own(storeId) : authorize === 'none' ? PLAIN : BY_TENANT;
+export function sessionIds({ authorize, storeId, clientId }: ServeOptions): SessionIds {
+  const { inStore, forClient } = storeId ? own(storeId, clientId) : authorize === 'none' ? PLAIN : BY_TENANT;
   return {
     inStore(sessionId, caller) {
       // Dots alone are steps in an address and never arrive.
@@ -45,8 +42,18 @@ function invalidId(): HttpFailure {
 
 const PLAIN: SessionIds = { inStore: (id) => id, forClient: (id) => id };
 
-function own(storeId: NonNullable<ServeOptions['storeId']>): SessionIds {
-  return { ...PLAIN, inStore: storeId };
+/** An id that leads somewhere else is no use to a client, so it isn't shown. */
+function own(
+  inStore: NonNullable<ServeOptions['storeId']>,
+  clientId: NonNullable<ServeOptions['clientId']> = (id) => id,
+): SessionIds {
+  return {
+    inStore,
+    forClient(storeId, caller) {
+      const id = clientId(storeId, caller);
+      return id !== undefined && inStore(id, caller) === storeId ? id : undefined;
+    },
+  };
 }
 
 /** `tenant/id`. Without a tenant the id can't have a slash, or it could take the ids of tenants. */

@@ -8,6 +8,7 @@ import { HttpFailure } from '../failures.js';
 import { sessionOf } from '../find-session.js';
 import { allowanceOf, questionOf } from '../projection.js';
 import { limitOf, messageNamed, type Route } from '../route.js';
+import { listSessions } from '../session-list.js';
 import { sseLines } from '../sse.js';
 
 export const sessionRoutes: readonly Route[] = [
@@ -36,22 +37,7 @@ export const sessionRoutes: readonly Route[] = [
     },
     answers: { json: pages.sessions },
     async handle(call) {
-      const { handling, caller, query } = call;
-      const { tenant } = caller;
-      const cursor = query.get('cursor');
-      const page = await handling.store.list({
-        limit: limitOf(call, 50, 100),
-        ...(tenant !== undefined && { tenant }),
-        ...(cursor !== undefined && { cursor }),
-      });
-      const sessions = page.sessions.flatMap(({ sessionId, tenant: owner, createdAt, updatedAt }) => {
-        const known = owner === tenant ? handling.ids.forClient(sessionId, caller) : undefined;
-        return known === undefined ? [] : [{ sessionId: known, createdAt, updatedAt }];
-      });
-      return Response.json({
-        sessions,
-        ...(page.next !== undefined && { next: page.next }),
-      });
+      return Response.json(await listSessions(call, limitOf(call, 50, 100)));
     },
   },
   {
