@@ -705,6 +705,14 @@ describe('what is refused', () => {
       serve({ agents: { a: agents, b: new Agent({ model: scriptedModel([]) }) }, authorize: 'none' }),
     ).toThrow('store');
     expect(() => serve({ agents, authorize: 'none', cros: true } as never)).toThrow('cros');
+    expect(() => serve({ agents, authorize: 'none', clientId: (id) => id })).toThrow('storeId');
+  });
+
+  it.each([undefined, null, 42])('everybody, if authorize makes a tenant of %s', async (tenant) => {
+    const { json, errors } = setup({ authorize: () => ({ tenant }) as never });
+    for (const path of ['/sessions', '/agents', '/chat/c'])
+      expect(await json('GET', path)).toMatchObject({ status: 500, body: { error: { code: 'INTERNAL' } } });
+    expect(String(errors[0])).toContain('Expected `tenant` to be text');
   });
 
   it('an unauthorised caller gets 401, or the response that authorize returns', async () => {

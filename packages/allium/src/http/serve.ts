@@ -211,6 +211,13 @@ async function answer(
   // A copy: the headers of a redirect, or of what `fetch` returned, can't be changed.
   if (caller instanceof Response) return new Response(caller.body, caller);
   if (!isRecord(caller)) throw new HttpFailure(401, 'UNAUTHORIZED', 'Say who you are.');
+  // A tenant that is missing by mistake would put everybody's sessions together.
+  if ('tenant' in caller && typeof caller.tenant !== 'string')
+    throw invalidOption(
+      'tenant',
+      'text from `authorize`, or to be left out where there are no tenants',
+      caller.tenant,
+    );
   const body = route.body ? await readBody(request, handling.maxBodyBytes) : undefined;
   if (route.body) checkBody(route.body, body);
   const query = new Query(url);
