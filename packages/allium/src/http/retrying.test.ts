@@ -71,6 +71,18 @@ it('an edited message that nobody can read changes nothing', async () => {
   expect(await history()).toEqual(['user: Q1', 'assistant: One.']);
 });
 
+it('files keep their whole type, such as that of a recording', async () => {
+  const { send } = setup(['I hear.']);
+  const url = 'data:audio/webm;codecs=opus;base64,AAAA';
+  const file = { type: 'file', mediaType: 'audio/webm;codecs=opus', url };
+  const message = { id: 'm', role: 'user', parts: [file] };
+  expect(textOf(await chunksOf(await send('POST', '/chat', { id: 'c', messages: [message] })))).toBe(
+    'I hear.',
+  );
+  const { messages } = (await (await send('GET', '/chat/c')).json()) as { messages: UiMessage[] };
+  expect(messages[0]!.parts).toEqual([file]);
+});
+
 it('a message that is sent again gets its own answer, even if others came after it', async () => {
   const { post } = setup([chunks('One', '.'), 'Two.']);
   const first = await chunksOf(await post('Q1'));

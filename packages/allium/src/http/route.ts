@@ -100,13 +100,20 @@ export const detachedSchema: BodySchema = {
   description: 'Whether the run continues when this request ends early.',
 };
 
-export const decisionSchema: BodySchema = {
+const decisionSchema: BodySchema = {
   oneOf: [
     object({ type: { const: 'approve' }, remember: { enum: ['tool', 'arguments'] } }, ['type']),
     object({ type: { const: 'edit' }, args: {} }, ['type', 'args']),
     object({ type: { const: 'reject' }, reason: text }, ['type']),
     object({ type: { const: 'respond' }, text }, ['type', 'text']),
   ],
+};
+
+/** By the ids of questions. */
+export const answersSchema: BodySchema = {
+  type: 'object',
+  minProperties: 1,
+  additionalProperties: decisionSchema,
 };
 
 export function inputOf(given: unknown): MessageInput {

@@ -9,6 +9,7 @@ export interface BodySchema {
   readonly required?: readonly string[];
   /** Schema of all other properties; false: there are none. */
   readonly additionalProperties?: boolean | BodySchema;
+  readonly minProperties?: number;
   readonly items?: BodySchema;
   readonly minItems?: number;
   readonly maxItems?: number;
@@ -80,10 +81,11 @@ function kindOf({ type }: BodySchema): string {
 }
 
 function objectFlaw(
-  { properties = {}, required = [], additionalProperties = true }: BodySchema,
+  { properties = {}, required = [], additionalProperties = true, minProperties = 0 }: BodySchema,
   value: Readonly<Record<string, unknown>>,
   at: string,
 ): string | undefined {
+  if (Object.keys(value).length < minProperties) return `${at} must not be empty.`;
   for (const name of required) if (value[name] === undefined) return `${at} needs \`${name}\`.`;
   for (const [name, inner] of Object.entries(value)) {
     if (inner === undefined) continue;

@@ -573,7 +573,7 @@ describe('the owner of a session', () => {
       ['DELETE', ''],
       ['POST', '/runs', { input: 'x' }],
       ['POST', '/resume', {}],
-      ['POST', '/answers', { answers: {} }],
+      ['POST', '/answers', { answers: { x: { type: 'approve' } } }],
       ['POST', '/steer', { input: 'x' }],
       ['POST', '/follow-up', { input: 'x' }],
       ['POST', '/cancel', {}],
@@ -862,6 +862,22 @@ describe('what is refused', () => {
     expect((await send('DELETE', '/api/sessions')).status).toBe(405);
     expect((await send('DELETE', '/api/sessions')).headers.get('allow')).toBe('GET, POST');
     expect((await send('GET', '/api/agents')).status).toBe(200);
+    const head = await send('HEAD', '/api/openapi.json');
+    expect([head.status, head.headers.get('allow')]).toEqual([405, 'GET']);
+  });
+
+  it('is no answers at all', async () => {
+    const { client, json } = setup({ script: ['Hi.'] });
+    await client.run('Hi', { sessionId: 's', create: true }).result;
+    const message = { id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hi' }] };
+    for (const [path, body] of [
+      ['/sessions/s/answers', {}],
+      ['/chat', { id: 's', messages: [message] }],
+    ] as const)
+      expect(await json('POST', path, { ...body, answers: {} })).toEqual({
+        status: 400,
+        body: { error: { code: 'INVALID_REQUEST', message: '`answers` must not be empty.' } },
+      });
   });
 
   it('is other origins, unless they are named', async () => {

@@ -26,7 +26,7 @@ import { type Found, newSession, openSession, ownSession, sessionOf } from '../f
 import type { EventReader } from '../follow.js';
 import { questionOf } from '../projection.js';
 import type { Begin } from '../queued.js';
-import { agentSchema, type Call, decisionSchema, detachedSchema, type Route } from '../route.js';
+import { agentSchema, answersSchema, type Call, detachedSchema, type Route } from '../route.js';
 import { RunReader } from '../run-reader.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
@@ -59,7 +59,7 @@ const body: BodySchema = {
     messageId: { type: 'string' },
     agent: agentSchema,
     detached: detachedSchema,
-    answers: { type: 'object', additionalProperties: decisionSchema },
+    answers: answersSchema,
   },
 };
 
@@ -222,8 +222,7 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
     if (part.type === 'text' && typeof part.text === 'string') return [{ type: 'text', text: part.text }];
     if (part.type !== 'file') return [];
     const { url, filename } = part as { url?: unknown; filename?: unknown };
-    const [, mimeType, data] =
-      (typeof url === 'string' && /^data:([\w.+/-]+);base64,([\w+/=-]+)$/.exec(url)) || [];
+    const [, mimeType, data] = (typeof url === 'string' && DATA_URL.exec(url)) || [];
     if (mimeType === undefined || data === undefined)
       throw invalidRequest('Send files as base64 `data:` URLs.');
     if (mimeType.startsWith('image/')) return [{ type: 'image', data, mimeType }];
@@ -232,6 +231,9 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
   if (content.length === 0) throw invalidRequest('The message has neither text nor files.');
   return content;
 }
+
+/** The type may have parameters: recordings of browsers are `audio/webm;codecs=opus`. */
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+(?:;[\w.+-]+=[^;,\s]+)*);base64,([\w+/=-]+)$/;
 
 /** Reads the last answer from its beginning: one that was written, or the one that is being written. */
 async function lastAnswer(

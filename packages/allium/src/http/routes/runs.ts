@@ -8,8 +8,8 @@ import { type Found, newSession, openSession, sessionOf } from '../find-session.
 import { OpenState } from '../open-state.js';
 import {
   agentSchema,
+  answersSchema,
   type Call,
-  decisionSchema,
   detachedSchema,
   inputOf,
   inputSchema,
@@ -87,7 +87,7 @@ export const runRoutes: readonly Route[] = [
       'Answers questions, by their ids. The run continues, and its events are the answer, or its result unless it goes on where it was.',
     body: object(
       {
-        answers: { type: 'object', additionalProperties: decisionSchema },
+        answers: answersSchema,
         agent,
         detached,
         resume: { type: 'boolean', description: 'False: only note the answers.' },
