@@ -1,4 +1,5 @@
 /** The body of a request: JSON, or nothing at all. */
+import { invalidOption } from '../kit/index.js';
 import { HttpFailure } from './failures.js';
 
 /** The body of a request, at most this many bytes long. A request without one counts as `{}`. */
@@ -42,7 +43,13 @@ async function readText(request: WithBytes, limit: number): Promise<string> {
   const tooLarge = (): HttpFailure =>
     new HttpFailure(413, 'TOO_LARGE', `The body has more than ${limit} bytes.`);
   const length = Number(request.headers.get('content-length') ?? Number.NaN);
-  const kept = request.bodyUsed ? undefined : request[BYTES];
+  if (request.bodyUsed)
+    throw invalidOption(
+      'request',
+      'one whose body nobody has read: whoever needs it before has to read a `clone()`',
+      'one that was read',
+    );
+  const kept = request[BYTES];
   if ((kept?.byteLength ?? length) > limit) throw tooLarge();
   if (kept) return new TextDecoder().decode(kept);
   // Servers make sure that a body has this length.

@@ -62,3 +62,8 @@ function flawOf({ data = {} }: { readonly data?: Readonly<Record<string, unknown
 export function failureResponse({ status, code, message, headers }: HttpFailure): Response {
   return Response.json({ error: { code, message } }, { status, headers });
 }
+
+/** Tells whoever runs the server. */
+export function report(error: unknown): void {
+  globalThis.console.error('[allium] a request failed:', error);
+}

@@ -1,6 +1,7 @@
 /** A fetch handler as a listener for `node:http`, Express and Fastify. */
 
 import { keepBytes } from './body.js';
+import { failureResponse, invalidRequest, report } from './failures.js';
 import { nextTurn } from './next-turn.js';
 import { sourceOf } from './sse.js';
 
@@ -47,12 +48,7 @@ export function toNodeListener(
   handler: FetchHandler,
 ): (request: NodeRequest, response: NodeResponse) => Promise<void> {
   return async (incoming, outgoing) => {
-    let response: Response;
-    try {
-      response = await handler(await toRequest(incoming, outgoing));
-    } catch {
-      response = new Response(undefined, { status: 500 });
-    }
+    const response = await answered(handler, incoming, outgoing);
     outgoing.statusCode = response.status;
     for (const [name, value] of response.headers) outgoing.setHeader(name, value);
     const { body } = response;
@@ -62,6 +58,28 @@ export function toNodeListener(
     if (outgoing.destroyed) return chunks.leave();
     await send(chunks, outgoing);
   };
+}
+
+async function answered(
+  handler: FetchHandler,
+  incoming: NodeRequest,
+  outgoing: NodeResponse,
+): Promise<Response> {
+  let request: Request;
+  try {
+    request = await toRequest(incoming, outgoing);
+  } catch {
+    // Its `host`, such as `::`, or its method, such as TRACE. Or the client has left.
+    return failureResponse(
+      invalidRequest('The request cannot be read: its method, its address or its body.'),
+    );
+  }
+  try {
+    return await handler(request);
+  } catch (error) {
+    report(error);
+    return new Response(undefined, { status: 500 });
+  }
 }
 
 /** The body of a response, piece by piece. */

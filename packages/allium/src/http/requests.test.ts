@@ -140,6 +140,19 @@ describe('a body that node:http has read', () => {
     expect(seen).toEqual(['{"input":"Hi"}']);
   });
 
+  it('must not be read by others before; who runs the server is told', async () => {
+    const errors: unknown[] = [];
+    const { handler } = setup(['One.'], { onError: (error) => errors.push(error) });
+    const request = new Request('http://x/sessions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"input":"Hi"}',
+    });
+    await request.json();
+    expect((await handler(request)).status).toBe(500);
+    expect(String(errors[0])).toContain('`clone()`');
+  });
+
   it('may begin with a byte order mark, and may not be longer than allowed', async () => {
     expect((await send('\ufeff{"input":"Hi"}')).status).toBe(200);
     expect(await send('{"input":"Hi"}', { maxBodyBytes: 10 })).toMatchObject({

@@ -1,5 +1,5 @@
 import { createServer, Agent as HttpAgent, request as sendRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { Agent, defineMiddleware, type Store, tool, window } from 'allium';
 import { type Caller, type ServeHandler, type ServeOptions, serve, toNodeListener } from 'allium/http';
 import {
@@ -936,6 +936,41 @@ describe('several agents', () => {
 });
 
 describe('on node:http', () => {
+  const raw = (port: number, text: string) =>
+    new Promise<string>((resolve, reject) => {
+      let said = '';
+      const socket = connect(port, '127.0.0.1', () => socket.write(text));
+      socket.on('data', (chunk) => {
+        said += chunk;
+      });
+      socket.on('error', reject).on('close', () => resolve(said));
+    });
+
+  it.each([
+    ['a host that is none', 'GET /agents HTTP/1.1\r\nHost: ::::'],
+    ['a port that is none', 'GET /agents HTTP/1.1\r\nHost: x:99999'],
+    ['a method that nobody may use', 'TRACE /agents HTTP/1.1\r\nHost: x'],
+  ])('refuses %s', async (_, head) => {
+    const { handler } = setup();
+    const server = createServer(toNodeListener(handler));
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const said = await raw(port, `${head}\r\nConnection: close\r\n\r\n`);
+    expect(said).toMatch(/^HTTP\/1.1 400 .*"INVALID_REQUEST"/s);
+  });
+
+  it('tells you about a handler that throws', async () => {
+    const told = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    const server = createServer(toNodeListener(nothingWorks));
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(500);
+    expect(told.mock.calls).toEqual([['[allium] a request failed:', new Error('Nothing works.')]]);
+    told.mockRestore();
+  });
+
   const servers: ReturnType<typeof createServer>[] = [];
   afterEach(() => {
     for (const server of servers.splice(0)) {

@@ -10,7 +10,7 @@ import {
 } from '../kit/index.js';
 import { readBody } from './body.js';
 import { type CorsOptions, corsHeaders, preflight } from './cors.js';
-import { failureResponse, HttpFailure, toFailure } from './failures.js';
+import { failureResponse, HttpFailure, report, toFailure } from './failures.js';
 import { type EventHub, type EventHubOptions, eventHub } from './follow.js';
 import { openApi } from './openapi.js';
 import { Projection, type Show } from './projection.js';
@@ -198,7 +198,10 @@ async function answer(
   const { basePath } = handling;
   const whole = pathOf(url);
   const path = basePath === '' || whole.startsWith(`${basePath}/`) ? whole.slice(basePath.length) : '';
-  if (path === '/openapi.json' && method === 'GET') return Response.json(document);
+  if (path === '/openapi.json') {
+    if (method === 'GET') return Response.json(document);
+    throw notAllowed(['GET']);
+  }
   const parts = path.split('/');
   const matches = (one: Matcher): boolean => fits(one, parts);
   const found = routes.find((one) => one.route.method === method && matches(one));
@@ -227,7 +230,11 @@ async function answer(
 
 function notFound(others: readonly Matcher[]): HttpFailure {
   if (others.length === 0) return new HttpFailure(404, 'NOT_FOUND', 'There is no such route.');
-  const allow = [...new Set(others.map(({ route }) => route.method))].join(', ');
+  return notAllowed(others.map(({ route }) => route.method));
+}
+
+function notAllowed(methods: readonly string[]): HttpFailure {
+  const allow = [...new Set(methods)].join(', ');
   return new HttpFailure(405, 'METHOD_NOT_ALLOWED', `This route takes ${allow}.`, { allow });
 }
 
@@ -346,8 +353,4 @@ function harmless(onError: (error: unknown, request: Request) => unknown): Handl
       report(failure);
     }
   };
-}
-
-function report(error: unknown): void {
-  globalThis.console.error('[allium] a request failed:', error);
 }
