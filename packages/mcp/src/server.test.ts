@@ -344,17 +344,48 @@ describe('mcpServer()', () => {
   });
 });
 
-it('serves a client of the official library in another process, over standard input and output', async () => {
-  const agent = fileURLToPath(new URL('../test/fixtures/agent.mjs', import.meta.url));
-  const client = new Client({ name: 'test', version: '1' });
-  await client.connect(
-    new StdioClientTransport({ command: process.execPath, args: [agent], stderr: 'ignore' }),
-  );
-  try {
-    expect(await client.callTool({ name: 'help', arguments: { message: 'Hello?' } })).toMatchObject({
-      content: [{ text: expect.stringContaining('You said: Hello?') }],
+it.each(MODES)(
+  'serves a client of the official library in another process, over standard input and output (%s)',
+  async (mode) => {
+    const agent = fileURLToPath(new URL('../test/fixtures/agent.mjs', import.meta.url));
+    const client = new Client(
+      { name: 'test', version: '1' },
+      { versionNegotiation: { mode }, capabilities: { elicitation: {} } },
+    );
+    const asked: string[] = [];
+    client.setRequestHandler('elicitation/create', (request) => {
+      asked.push(request.params.message);
+      return { action: 'accept', content: { decision: 'approve' } };
     });
-  } finally {
-    await client.close();
-  }
+    await client.connect(
+      new StdioClientTransport({ command: process.execPath, args: [agent], stderr: 'ignore' }),
+    );
+    const answerTo = (message: string) => client.callTool({ name: 'help', arguments: { message } });
+    try {
+      expect(await answerTo('Hello?')).toMatchObject({
+        content: [{ text: expect.stringContaining('You said: Hello?') }],
+      });
+      expect(await answerTo('Send the report')).toMatchObject({
+        content: [{ text: expect.stringContaining('It was sent.') }],
+      });
+      expect(asked).toEqual([expect.stringContaining('May "send_report" be called')]);
+    } finally {
+      await client.close();
+    }
+  },
+);
+
+it('does not put a form to a client that can only open addresses', async () => {
+  const server = mcpServer({ agents: { help: { agent: asking(), description } }, authorize: 'none' });
+  const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: { url: {} } } });
+  client.setRequestHandler('elicitation/create', () => ({ action: 'accept' }));
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL('http://127.0.0.1/mcp'), {
+      fetch: (url, init) => server.fetch(new Request(url, init as RequestInit)),
+    }),
+  );
+  expect(await client.callTool({ name: 'help', arguments: { message: 'Pay 5' } })).toMatchObject({
+    isError: true,
+    content: [{ text: expect.stringContaining('cannot ask its user') }],
+  });
 });

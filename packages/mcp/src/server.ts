@@ -3,6 +3,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import {
   type CallToolResult,
+  CLIENT_CAPABILITIES_META_KEY,
+  type ClientCapabilities,
   createMcpHandler,
   createRequestStateCodec,
   fromJsonSchema,
@@ -113,7 +115,7 @@ export function mcpServer(options: McpServerOptions): AgentServer {
       const progress = { value: waiting?.progress ?? 0 };
       const result = await withProgress(stream, ctx, progress);
       if (result.status !== 'suspended') return told(result);
-      if (!canAsk(server))
+      if (!canAsk(server, ctx))
         return failed(`${questionsOf(result)}\nThis client cannot ask its user, so the run waits.`);
       const requests = result.pending.map((pending) => pending.id);
       return inputRequired({
@@ -231,8 +233,13 @@ function failed(text: string): CallToolResult {
 
 // ── Questions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-function canAsk({ server }: McpServer): boolean {
-  return server.getClientCapabilities()?.elicitation !== undefined;
+/** Clients say what they can do with every request, or once, when they connect; those of 2025 do the latter. */
+function canAsk({ server }: McpServer, ctx: ServerContext): boolean {
+  const { [CLIENT_CAPABILITIES_META_KEY]: said = server.getClientCapabilities() } = (ctx.mcpReq.envelope ??
+    {}) as { readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities };
+  const { elicitation } = said ?? {};
+  // One that names no kind of question means forms.
+  return elicitation !== undefined && (elicitation.form !== undefined || elicitation.url === undefined);
 }
 
 function questionsOf({ pending }: RunResult): string {
