@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { textOf } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
@@ -7,6 +8,19 @@ import { createAgent, loadConfig } from './index.js';
 
 const server = fileURLToPath(new URL('../../mcp/test/fixtures/server.mjs', import.meta.url));
 const node = JSON.stringify(process.execPath);
+
+/** A server whose tool is described by the folder it runs in. */
+const SAYS_ITS_FOLDER = `
+  import { createInterface } from 'node:readline';
+  const results = {
+    initialize: ({ protocolVersion }) => ({ protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'x', version: '1' } }),
+    'tools/list': () => ({ tools: [{ name: 'x', description: process.cwd(), inputSchema: { type: 'object' } }] }),
+  };
+  createInterface({ input: process.stdin }).on('line', (line) => {
+    const { id, method, params } = JSON.parse(line);
+    if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: results[method](params) }));
+  });
+`;
 
 const load = (toml: string, env = {}) => loadConfig({ cwd: project({ 'allium.toml': toml }), env });
 
@@ -32,6 +46,23 @@ it('an agent gets the tools of the MCP servers in its file', async () => {
     // What came from the environment is hidden wherever it turns up.
     expect(textOf(messages[2]!)).toBe('echo: ***');
     expect((await mcp[0]!.connect()).tools).toMatchObject([{ name: 'fx_echo' }]);
+  } finally {
+    await close();
+  }
+});
+
+it.each([
+  ['', ''],
+  ['cwd = "sub"', '/sub'],
+])('a server starts in the folder of the file: %s', async (cwd, folder) => {
+  const dir = project({
+    'allium.toml': `[allium]\nmodel = "offline"\n[allium.mcp.fx]\ncommand = ${node}\nargs = ["server.mjs"]\n${cwd}`,
+    'server.mjs': SAYS_ITS_FOLDER,
+    'sub/server.mjs': SAYS_ITS_FOLDER,
+  });
+  const { mcp, close } = await createAgent(await loadConfig({ cwd: dir, env: {} }));
+  try {
+    expect((await mcp[0]!.connect()).tools[0]!.description).toBe(realpathSync(dir) + folder);
   } finally {
     await close();
   }

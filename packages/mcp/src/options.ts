@@ -39,7 +39,7 @@ export const OPTIONS = {
   args: LIST,
   /** Environment variables for `command`, in addition to a few harmless ones such as PATH. @default {} */
   env: TEXTS,
-  /** Folder in which `command` starts. @default the folder of this process */
+  /** Folder in which `command` starts. @default the folder of this process, or that of the config file */
   cwd: kinds.kind<string>('a path', (value) => typeof value === 'string', { schema: { type: 'string' } }),
   /** Address of a server that speaks streamable HTTP. */
   url: kinds.kind<string | URL>('an address that begins with http:// or https://', isWebAddress, {

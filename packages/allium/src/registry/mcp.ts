@@ -1,4 +1,5 @@
 /** An MCP server by name. It is loaded from `@allium/mcp` when one is asked for. */
+import { resolve } from 'node:path';
 import type { Middleware } from '../kernel/protocol/middleware.js';
 import { type Entry, type FactoryContext, loadPackage } from './registry.js';
 
@@ -14,8 +15,14 @@ export function mcpEntry(
       const { mcp } = (await loadPackage(context, '@allium/mcp')) as { mcp(options: object): Middleware };
       return mcp({
         ...options,
+        ...('command' in options && startIn(context, options)),
         ...(sampling !== undefined && { sampling: await modelOf(context, sampling) }),
       });
     },
   };
+}
+
+/** Paths in a file are relative to its folder. Those in `command` and `args` are, too, if the program starts there. */
+function startIn({ dir }: FactoryContext, { cwd = '.' }: { cwd?: unknown }): object {
+  return typeof cwd === 'string' && dir !== undefined ? { cwd: resolve(dir, cwd) } : {};
 }
