@@ -105,6 +105,14 @@ describe('mcp()', () => {
     ]);
   });
 
+  it('leaves out empty texts, which some providers refuse', async () => {
+    const { agent } = calling(fixtureServer(), call('blank'), call('silence'));
+    expect((await agent.run('go')).messages.slice(2, 4)).toMatchObject([
+      { content: [{ type: 'image' }] },
+      { content: [{ type: 'text', text: '(no output)' }] },
+    ]);
+  });
+
   it.each([program, fixtureServer])('shows progress as updates of the call (%o)', async (make) => {
     const { agent } = calling(make(), call('steps'));
     const updates: object[] = [];
@@ -201,6 +209,14 @@ describe('what a server says of its tools', () => {
     expect(agent.explain().hazards[0]?.fix).toContain('`allium doctor` lists them');
     const { tools } = await server.connect();
     expect(String(agent.explain())).toContain(`fx_echo (${tools[0]!.fingerprint}): Says it again.`);
+  });
+
+  it('is nothing to warn of if it offers no tools', async () => {
+    const server = fixtureServer({ only: [] });
+    const agent = new Agent({ model: scriptedModel(['hi']), middleware: [server] });
+    expect(agent.explain().hazards).toHaveLength(1);
+    await server.connect();
+    expect(agent.explain().hazards).toEqual([]);
   });
 
   it('may not change in a session', async () => {

@@ -71,7 +71,7 @@ export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
     runOptions: ['mcp'],
     ...(sampling && { extraLlmCalls: () => [sampling] }),
     get brings() {
-      return servers.known.tools.map((tool) => tool.name);
+      return servers.status.tools.map((tool) => tool.name);
     },
     hazards: () => servers.hazards(),
 
@@ -151,7 +151,7 @@ class Servers {
   private readonly connections = new Map<string, Connection>();
   private readonly offers = new WeakMap<readonly ServerTool[], Offer>();
   /** What was offered last. */
-  known: Offer = { tools: [], leftOut: [] };
+  private known: Offer | undefined;
 
   constructor(
     private readonly settings: Settings,
@@ -182,8 +182,9 @@ class Servers {
       import('@modelcontextprotocol/client/validators/ajv'),
     ]);
     const schemas = { fromJsonSchema, validator: inputValidator(AjvJsonSchemaValidator) };
-    this.known = this.offers.get(listed) ?? this.make(listed, connection, schemas);
-    return this.known;
+    const offer = this.offers.get(listed) ?? this.make(listed, connection, schemas);
+    this.known = offer;
+    return offer;
   }
 
   private make(listed: readonly ServerTool[], connection: Connection, schemas: Schemas): Offer {
@@ -235,7 +236,7 @@ class Servers {
   }
 
   get status(): McpState {
-    const { tools, leftOut } = this.known;
+    const { tools, leftOut } = this.known ?? { tools: [], leftOut: [] };
     return {
       server: this.settings.name,
       connected: [...this.connections.values()].some(({ isOpen }) => isOpen),
@@ -246,18 +247,18 @@ class Servers {
 
   *hazards() {
     const { name, pins } = this.settings;
-    const { tools } = this.known;
-    if (pins) return;
+    if (pins || this.known?.tools.length === 0) return;
+    const lines = this.known?.tools.map(
+      (tool) => `\n      ${tool.name} (${tool.fingerprint}): ${shortened(tool.description)}`,
+    );
     yield {
       id: 'untrusted-tools',
-      message:
-        tools.length === 0
-          ? `MCP server "${name}" describes its tools itself, and is not connected yet.`
-          : `MCP server "${name}" describes its tools itself:${tools.map((tool) => `\n      ${tool.name} (${tool.fingerprint}): ${shortened(tool.description)}`).join('')}`,
-      fix:
-        tools.length === 0
-          ? '`allium doctor` lists them; here they are shown after its connect().'
-          : 'Read them, because the model will. With the fingerprints in `pins`, a changed description is an error.',
+      message: lines
+        ? `MCP server "${name}" describes its tools itself:${lines.join('')}`
+        : `MCP server "${name}" describes its tools itself, and is not connected yet.`,
+      fix: lines
+        ? 'Read them, because the model will. With the fingerprints in `pins`, a changed description is an error.'
+        : '`allium doctor` lists them; here they are shown after its connect().',
     };
   }
 

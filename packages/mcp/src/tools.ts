@@ -154,7 +154,8 @@ function plainText(text: string, maxChars: number): string {
  * content doesn't say of it, the model reads as JSON: some servers write nothing, or only a summary.
  */
 function resultOf({ content = [], structuredContent, isError = false }: CallToolResult): ToolResult {
-  const parts = content.map(partOf);
+  // Some providers refuse empty texts.
+  const parts = content.map(partOf).filter((part) => part.type !== 'text' || part.text.trim() !== '');
   const said = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
   if (structuredContent !== undefined && (parts.length === 0 || !says(said, structuredContent)))
     parts.push(text(JSON.stringify(structuredContent)));
