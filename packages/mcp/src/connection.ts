@@ -88,7 +88,7 @@ export class Connection {
     return this.withSession((live) => this.listed(live)).catch((error) => {
       throw error instanceof AlliumError
         ? error
-        : this.failed(`does not list its tools: ${messageOf(error)}`, error);
+        : this.failed(`does not list its tools: ${reasonOf(error)}`, error);
     });
   }
 
@@ -140,14 +140,11 @@ export class Connection {
     }
   }
 
-  /** The library only passes on what the server wrote, which may be nothing or a whole page. */
   private explained({ name: tool }: ServerTool, error: unknown): unknown {
-    const { status } = ((error as { data?: unknown }).data ?? {}) as { status?: unknown };
-    if (typeof status !== 'number') return error;
+    const status = statusOf(error);
+    if (status === undefined) return error;
     const { name: server } = this.settings;
-    const advice = status === 401 || status === 403 ? ' It did not accept the `headers`.' : '';
-    const said = messageOf(error).slice(0, MAX_SAID);
-    const message = `MCP server "${server}" answered the call of "${tool}" with HTTP status ${status}.${advice} ${said}`;
+    const message = `MCP server "${server}" answered the call of "${tool}" with ${reasonOf(error)}`;
     return new AlliumError('MCP_FAILED', message, { cause: error, data: { server, tool, status } });
   }
 
@@ -301,7 +298,7 @@ export class Connection {
       await this.listed(live);
     } catch (error) {
       await leave(live);
-      throw this.failed(`cannot be reached: ${messageOf(error)}${said()}`, error);
+      throw this.failed(`cannot be reached: ${reasonOf(error)}${said()}`, error);
     }
     this.live = live;
     return live;
@@ -373,9 +370,10 @@ export class Connection {
 
   private failed(what: string, cause?: unknown): AlliumError {
     const { name } = this.settings;
+    const status = statusOf(cause);
     return new AlliumError('MCP_UNAVAILABLE', `MCP server "${name}" ${what}`, {
       cause,
-      data: { server: name },
+      data: { server: name, ...(status !== undefined && { status }) },
     });
   }
 }
@@ -418,11 +416,27 @@ function callOf(live: Live, message: object): Call | undefined {
  * answer with an error of the protocol.
  */
 function forgotSession(error: unknown): boolean {
-  const { code, data, message = '' } = (error ?? {}) as { code?: unknown; data?: unknown; message?: string };
-  const { status } = (isRecord(data) ? data : {}) as { status?: unknown };
+  const { code, message = '' } = (error ?? {}) as { code?: unknown; message?: string };
+  const status = statusOf(error);
   if (status === 404) return true;
   return (
     (status === 400 || status === 401 || code === SESSION_NOT_FOUND) &&
     /session|not initialized/i.test(message)
   );
+}
+
+/** The HTTP status that an error of the library is about. */
+function statusOf(error: unknown): number | undefined {
+  const { data } = (error ?? {}) as { data?: unknown };
+  const { status } = (isRecord(data) ? data : {}) as { status?: unknown };
+  return typeof status === 'number' ? status : undefined;
+}
+
+/** The library only passes on what the server wrote, which may be nothing or a whole page. */
+function reasonOf(error: unknown): string {
+  const said = messageOf(error).slice(0, MAX_SAID).trim();
+  const status = statusOf(error);
+  if (status === undefined) return said;
+  const advice = status === 401 || status === 403 ? ' It did not accept the `headers`.' : '';
+  return `HTTP status ${status}.${advice} ${said}`;
 }

@@ -209,6 +209,28 @@ describe('an MCP server on the network', () => {
     );
   });
 
+  it.each(['auto', 'legacy'] as const)(
+    'that refuses to be connected is named with the status, and with little of its page (%s)',
+    async (protocol) => {
+      const status = { now: 401 };
+      const { url } = await listening({
+        any(_, __, response) {
+          response.writeHead(status.now, { 'content-type': 'text/html' }).end(`<html>${'a'.repeat(50_000)}`);
+          return true;
+        },
+      });
+      const server = mcp({ name: 'x', url, protocol });
+      open.push({ close: () => server.close() });
+      for (status.now of [401, 403, 405, 500]) {
+        const advice = status.now < 405 ? ' It did not accept the `headers`.' : '';
+        const error = await server.connect().catch((thrown) => thrown);
+        expect(error).toMatchObject({ code: 'MCP_UNAVAILABLE', data: { server: 'x', status: status.now } });
+        expect(error.message).toContain(`"x" cannot be reached: HTTP status ${status.now}.${advice} `);
+        expect(error.message.length).toBeLessThan(2500);
+      }
+    },
+  );
+
   it('that forgets the session is connected once more, and not for ever', async () => {
     let calls = 0;
     const once = await listening({
