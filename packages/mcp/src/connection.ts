@@ -11,6 +11,7 @@ import type {
 import { AlliumError } from 'allium';
 import { isRecord, messageOf } from 'allium/kit';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
+import { type Broken, type Listing, withoutBrokenTools } from './listing.js';
 import type { Headers, Settings } from './options.js';
 import { Questions } from './questions.js';
 import { type Way, wayTo } from './transport.js';
@@ -43,10 +44,12 @@ interface Live {
   readonly transport: Transport;
   readonly questions: Questions<Call>;
   readonly calls: Map<string, Call>;
-  /** The list of its tools; undefined once the server has said that it is outdated. */
-  list: Promise<readonly ServerTool[]> | undefined;
+  /** Its tools; undefined once the server has said that the list is outdated. */
+  list: Promise<Listing> | undefined;
   /** The same, once it is there. */
-  current: readonly ServerTool[] | undefined;
+  current: Listing | undefined;
+  /** Tools of the latest list that can't be used. */
+  broken(): readonly Broken[];
   /** No call begins on it any more: it is closed when the last one has ended. */
   retired: boolean;
 }
@@ -80,11 +83,11 @@ export class Connection {
   }
 
   /** The tools, if they are known and the server has not said that the list is outdated. */
-  get current(): readonly ServerTool[] | undefined {
+  get current(): Listing | undefined {
     return this.live?.current;
   }
 
-  async tools(): Promise<readonly ServerTool[]> {
+  async tools(): Promise<Listing> {
     return this.withSession((live) => this.listed(live)).catch((error) => {
       throw error instanceof AlliumError
         ? error
@@ -121,7 +124,7 @@ export class Connection {
     hooks: CallHooks,
   ): Promise<CallToolResult> {
     return this.withSession(async (live) => {
-      if (!live.current?.includes(tool)) await this.checkStill(live, tool);
+      if (!live.current?.tools.includes(tool)) await this.checkStill(live, tool);
       return await this.rounds(live, tool, args, hooks);
     }).catch((error) => {
       throw this.explained(tool, error);
@@ -150,7 +153,7 @@ export class Connection {
 
   /** The list may have changed since the model saw it, or since a person approved this call. */
   private async checkStill(live: Live, tool: ServerTool): Promise<void> {
-    const now = (await this.listed(live)).find(({ name }) => name === tool.name);
+    const now = (await this.listed(live)).tools.find(({ name }) => name === tool.name);
     if (now && now !== tool)
       checkUnchanged(this.settings, tool.name, fingerprintOf(now), fingerprintOf(tool));
   }
@@ -248,7 +251,7 @@ export class Connection {
   private async connect(): Promise<Live> {
     this.onConnect();
     const { elicitation, sampling, protocol } = this.settings;
-    const { Client } = await import('@modelcontextprotocol/client');
+    const { Client, specTypeSchemas } = await import('@modelcontextprotocol/client');
     const { AjvJsonSchemaValidator } = await import('@modelcontextprotocol/client/validators/ajv');
     const onChanged = () => {
       live.list = undefined;
@@ -276,6 +279,7 @@ export class Connection {
       calls: new Map(),
       list: undefined,
       current: undefined,
+      broken: withoutBrokenTools(transport, specTypeSchemas.Tool),
       retired: false,
     };
     for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
@@ -322,8 +326,9 @@ export class Connection {
       };
       return send(message, { ...options, onRequestStreamEnd });
     };
-    // The library calls this before its own.
-    transport.onmessage = (message) => {
+    const before = transport.onmessage;
+    transport.onmessage = (message, extra) => {
+      before?.(message, extra);
       const { id, method } = message as { id?: unknown; method?: unknown };
       if (id === undefined || method !== undefined) return;
       for (const call of live.calls.values()) if (call.asked === id) call.asked = undefined;
@@ -331,23 +336,28 @@ export class Connection {
   }
 
   /** The tools the server offers. A list that it called outdated is fetched again. */
-  private listed(live: Live): Promise<readonly ServerTool[]> {
+  private listed(live: Live): Promise<Listing> {
     if (live.list) return live.list;
-    const list: Promise<readonly ServerTool[]> = live.client
-      .listTools(undefined, { ...this.limits, cacheMode: 'refresh' })
-      .then(
-        ({ tools }) => {
-          // It may have become outdated while it was on its way.
-          if (live.list === list) live.current = tools;
-          return tools;
-        },
-        (error) => {
-          if (live.list === list) live.list = undefined;
-          throw error;
-        },
-      );
+    const list: Promise<Listing> = this.fetched(live).then(
+      (listing) => {
+        // It may have become outdated while it was on its way.
+        if (live.list === list) live.current = listing;
+        return listing;
+      },
+      (error) => {
+        if (live.list === list) live.list = undefined;
+        throw error;
+      },
+    );
     live.list = list;
     return list;
+  }
+
+  private async fetched({ client, broken }: Live): Promise<Listing> {
+    // The library would write to our console that there are none.
+    if (!client.getServerCapabilities()?.tools) return { tools: [], broken: [] };
+    const { tools } = await client.listTools(undefined, { ...this.limits, cacheMode: 'refresh' });
+    return { tools, broken: broken() };
   }
 
   private get limits() {

@@ -489,6 +489,43 @@ describe('an MCP server on the network', () => {
     },
   );
 
+  it('that describes some tools wrong still offers the others', async () => {
+    const tools = [
+      { name: 'typeless', inputSchema: { $schema: 'http://json-schema.org/draft-07/schema#' } },
+      { name: 'bare' },
+      'no tool at all',
+      ECHO,
+      { name: 'unwanted' },
+    ];
+    const { url } = await listening({ list: (answer) => answer({ tools }) });
+    const { server, said } = await called(url, { except: ['unwanted'] });
+    expect(said).toBe('hi');
+    const wrong = "it isn't described as the protocol says: ";
+    expect(server.status.leftOut).toEqual([
+      { name: 'typeless', why: expect.stringContaining(`${wrong}inputSchema.type: `) },
+      { name: 'bare', why: expect.stringContaining(`${wrong}inputSchema: `) },
+      { name: '(no name)', why: expect.stringContaining(wrong) },
+    ]);
+  });
+
+  it('that has no tools at all is connected, and nothing is written to our console', async () => {
+    const debug = vi.spyOn(console, 'debug').mockImplementation(() => {});
+    const { url } = await listening({
+      any(rpc, _, response) {
+        if (rpc.method !== 'initialize') return false;
+        const result = { protocolVersion: '2025-06-18', capabilities: {}, serverInfo: INFO };
+        response.writeHead(200, { 'content-type': 'application/json' });
+        response.end(JSON.stringify({ jsonrpc: '2.0', id: rpc.id, result }));
+        return true;
+      },
+    });
+    const server = mcp({ name: 'x', url, protocol: 'legacy' });
+    open.push({ close: () => server.close() });
+    expect(await server.connect()).toMatchObject({ connected: true, tools: [] });
+    expect(debug).not.toHaveBeenCalled();
+    debug.mockRestore();
+  });
+
   it('whose tool has a broken schema for its results is called all the same', async () => {
     const outputSchema = { type: 'object', properties: { a: { $ref: '#/$defs/none' } } };
     const { url } = await listening({

@@ -1,6 +1,6 @@
 /** The middleware that offers the tools of one MCP server. */
 
-import type { Tool as ServerTool, Transport } from '@modelcontextprotocol/client';
+import type { Transport } from '@modelcontextprotocol/client';
 import {
   AlliumError,
   type Context,
@@ -15,6 +15,7 @@ import {
 import { safeErrorMessage, wasToolOffered } from 'allium/kit';
 import { Connection } from './connection.js';
 import { checkUnchanged } from './fingerprint.js';
+import type { Listing } from './listing.js';
 import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
 import { type McpTool, type Offer, type OfferedTool, offerOf, type Schemas } from './tools.js';
 import { inputValidator } from './validator.js';
@@ -149,7 +150,7 @@ const NO_HEADERS: Headers = {};
 /** The connections to one server: one for each set of headers. */
 class Servers {
   private readonly connections = new Map<string, Connection>();
-  private readonly offers = new WeakMap<readonly ServerTool[], Offer>();
+  private readonly offers = new WeakMap<Listing, Offer>();
   /** What was offered last. */
   private known: Offer | undefined;
 
@@ -187,7 +188,7 @@ class Servers {
     return offer;
   }
 
-  private make(listed: readonly ServerTool[], connection: Connection, schemas: Schemas): Offer {
+  private make(listed: Listing, connection: Connection, schemas: Schemas): Offer {
     const offer = offerOf(listed, connection, this.settings, schemas);
     this.offers.set(listed, offer);
     return offer;

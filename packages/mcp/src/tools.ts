@@ -20,6 +20,7 @@ import { messageOf } from 'allium/kit';
 import type { CallHooks, Connection } from './connection.js';
 import { elicitationAnswer, elicitationRequest } from './elicitation.js';
 import { fingerprintOf, sha256 } from './fingerprint.js';
+import type { Listing } from './listing.js';
 import type { Settings } from './options.js';
 import { samplingRequest, samplingResult } from './sampling.js';
 
@@ -52,16 +53,16 @@ export interface Schemas {
 }
 
 export function offerOf(
-  listed: readonly ServerTool[],
+  { tools: listed, broken }: Listing,
   connection: Connection,
   settings: Settings,
   schemas: Schemas,
 ): Offer {
+  const { only, except, pins, maxTools } = settings;
+  const isWanted = ({ name }: { name: string }) => (only?.includes(name) ?? true) && !except?.includes(name);
   const tools = new Map<string, OfferedTool>();
-  const leftOut: { name: string; why: string }[] = [];
-  for (const one of listed) {
-    const { only, except, pins, maxTools } = settings;
-    if ((only && !only.includes(one.name)) || except?.includes(one.name)) continue;
+  const leftOut = broken.filter(isWanted);
+  for (const one of listed.filter(isWanted)) {
     const why = (() => {
       if (pins && !Object.hasOwn(pins, one.name)) return 'it is not among the `pins`';
       if (tools.size >= maxTools) return `there are more than ${maxTools} tools (\`maxTools\`)`;
