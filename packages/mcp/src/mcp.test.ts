@@ -202,6 +202,18 @@ describe('what a server says of its tools', () => {
     });
   });
 
+  it('of their arguments is treated in the same way', async () => {
+    const { agent, model } = calling(fixtureServer({ maxDescriptionChars: 3 }), call('told'));
+    await agent.run('go');
+    const told = 'Who … (cut, 1 characters more)';
+    expect(model.requests[0]!.tools.find(({ name }) => name === 'fx_told')?.inputSchema).toMatchObject({
+      properties: {
+        description: { description: told, default: 'Who.\u200b\u{E0041}' },
+        list: { items: { anyOf: [{ title: told }, { $comment: told }] } },
+      },
+    });
+  });
+
   it('is shown by explain()', async () => {
     const server = fixtureServer({ only: ['echo'] });
     const agent = new Agent({ model: scriptedModel(['hi']), middleware: [server] });

@@ -23,6 +23,7 @@ import { fingerprintOf, sha256 } from './fingerprint.js';
 import type { Listing } from './listing.js';
 import type { Settings } from './options.js';
 import { samplingRequest, samplingResult } from './sampling.js';
+import { withMembers } from './schema-members.js';
 
 /** A tool as the server describes it. The description and the schema are the server's own words: don't trust them. */
 export interface McpTool {
@@ -93,12 +94,15 @@ function offered(
     throw new Error(
       `its schema has ${size} characters of JSON (\`maxSchemaChars\` is ${settings.maxSchemaChars})`,
     );
-  const description = plainText(listed.description ?? listed.title ?? '', settings.maxDescriptionChars);
+  const readable = (said: string): string => plainText(said, settings.maxDescriptionChars);
+  const description = readable(listed.description ?? listed.title ?? '');
   const made = tool({
     name,
     description,
     // Its types name the dialects of JSON Schema, ours don't.
-    input: fromJsonSchema(inputSchema as never, validator) as StandardSchema<Record<string, unknown>>,
+    input: fromJsonSchema(readableSchema(inputSchema, readable) as never, validator) as StandardSchema<
+      Record<string, unknown>
+    >,
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
     tags: ['mcp', ...(annotations?.destructiveHint === true ? ['destructive'] : [])],
@@ -140,6 +144,21 @@ async function execute(
 function toolName(prefix: string, name: string): string {
   const plain = (prefix + name).replace(/[^\w-]/g, '_');
   return plain.length <= 64 ? plain : `${plain.slice(0, 55)}_${sha256(name).slice(0, 8).replace(/\W/g, '_')}`;
+}
+
+/** Members of a schema that are only there to be read. */
+const WORDS = ['title', 'description', '$comment'];
+
+/** What is said of arguments is as little trusted as what is said of the tool. */
+function readableSchema(schema: unknown, readable: (said: string) => string): unknown {
+  return withMembers(schema, (members) =>
+    Object.fromEntries(
+      Object.entries(members).map(([name, member]) => [
+        name,
+        WORDS.includes(name) && typeof member === 'string' ? readable(member) : member,
+      ]),
+    ),
+  );
 }
 
 /** Without control characters and characters that are not seen, such as those that reverse or hide text. */

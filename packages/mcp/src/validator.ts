@@ -2,7 +2,7 @@
 
 import type { JsonSchemaType, jsonSchemaValidator } from '@modelcontextprotocol/client';
 import type { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
-import { isRecord } from 'allium/kit';
+import { withMembers } from './schema-members.js';
 
 type Ajv = typeof AjvJsonSchemaValidator;
 type Check = ReturnType<jsonSchemaValidator['getValidator']>;
@@ -66,30 +66,16 @@ function dialectOf({ $schema = DRAFT_2020 }: JsonSchemaType, Ajv: Ajv): Check {
   return check;
 }
 
-/** Members that have schemas by name. */
-const BY_NAME = ['properties', '$defs', 'definitions', 'dependentSchemas'];
-/** Members that have values. */
-const VALUES = ['const', 'enum', 'default', 'examples'];
 /** Without the patterns, nobody can say which members are the others. */
 const OTHERS = ['additionalProperties', 'unevaluatedProperties'];
 
 function plain(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(plain);
-  if (!isRecord(schema)) return schema;
-  const left = [
-    'pattern',
-    'format',
-    ...('patternProperties' in schema ? ['patternProperties', ...OTHERS] : []),
-  ];
-  const members = Object.entries(schema).filter(([name]) => !left.includes(name));
-  return Object.fromEntries(
-    members.map(([name, member]) => [
-      name,
-      VALUES.includes(name)
-        ? member
-        : BY_NAME.includes(name) && isRecord(member)
-          ? Object.fromEntries(Object.entries(member).map(([key, one]) => [key, plain(one)]))
-          : plain(member),
-    ]),
-  );
+  return withMembers(schema, (members) => {
+    const left = [
+      'pattern',
+      'format',
+      ...('patternProperties' in members ? ['patternProperties', ...OTHERS] : []),
+    ];
+    return Object.fromEntries(Object.entries(members).filter(([name]) => !left.includes(name)));
+  });
 }
