@@ -38,7 +38,7 @@ export function withBoundedAnswers(
   };
 }
 
-function tooLarge(limit: number): AlliumError {
+export function tooLarge(limit: number): AlliumError {
   return new AlliumError(
     'MCP_FAILED',
     `The server sent more than ${limit} bytes at once. If that is intended, raise \`maxAnswerBytes\`.`,

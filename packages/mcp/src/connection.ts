@@ -14,7 +14,7 @@ import { checkUnchanged, fingerprintOf } from './fingerprint.js';
 import { type Broken, type Listing, withoutBrokenTools } from './listing.js';
 import type { Headers, Settings } from './options.js';
 import { Questions } from './questions.js';
-import { type Way, wayTo } from './transport.js';
+import { type OnTooLarge, type Way, wayTo } from './transport.js';
 import { outputValidator } from './validator.js';
 
 /** How questions of a server are answered while one of its tools is called. */
@@ -268,9 +268,16 @@ export class Connection {
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
-    const { transport, said } = await this.way((error, asked) => {
-      const call = typeof asked === 'string' && callOf(live, JSON.parse(asked));
-      if (call) this.end(call, error);
+    const { transport, said } = await this.way({
+      answer: (error, asked) => {
+        const call = typeof asked === 'string' && callOf(live, JSON.parse(asked));
+        if (call) this.end(call, error);
+      },
+      connection: (error) => {
+        for (const call of live.calls.values()) this.end(call, error);
+        // The library says that it is closed when the program has ended, which may take seconds.
+        this.drop(live);
+      },
     });
     const live: Live = {
       client,
@@ -364,7 +371,7 @@ export class Connection {
     return { timeout: this.settings.connectTimeoutMs };
   }
 
-  private async way(onTooLarge: Parameters<typeof wayTo>[2]): Promise<Way> {
+  private async way(onTooLarge: OnTooLarge): Promise<Way> {
     if (this.transport) return { transport: this.transport(), said: () => '' };
     return wayTo(this.settings, this.headers, onTooLarge);
   }

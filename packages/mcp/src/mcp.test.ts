@@ -148,6 +148,21 @@ describe('mcp()', () => {
     expect(logged()).toEqual(['start', 'start']);
   });
 
+  it('says so if a program sends too much, in an answer or before', async () => {
+    const tooMuch = /The server sent more than \d+ bytes at once\. .*raise `maxAnswerBytes`/;
+    const server = program({ maxAnswerBytes: 65_536 });
+    const { messages } = await calling(server, call('much'), call('hang')).agent.run('go');
+    expect(results({ messages })).toEqual([expect.stringMatching(tooMuch), expect.stringMatching(tooMuch)]);
+    expect(results(await calling(server, call('echo', { text: 'hi' })).agent.run('go'))).toEqual([
+      'echo: hi',
+    ]);
+    const small = program({ maxAnswerBytes: 100 });
+    await expect(small.connect()).rejects.toMatchObject({
+      code: 'MCP_UNAVAILABLE',
+      message: expect.stringMatching(tooMuch),
+    });
+  });
+
   it('says what is wrong with a program that does not start, and tries again with the next run', async () => {
     const server = mcp({
       name: 'no',

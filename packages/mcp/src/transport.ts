@@ -2,40 +2,46 @@
 
 import type { Transport } from '@modelcontextprotocol/client';
 import type { AlliumError } from 'allium';
-import { withBoundedAnswers } from './bounded-answers.js';
+import { tooLarge, withBoundedAnswers } from './bounded-answers.js';
 import type { Headers, Settings } from './options.js';
 import { withOwnSignals } from './own-signals.js';
 
 export interface Way {
   readonly transport: Transport;
-  /** What a program wrote to its standard error, which usually explains why it did not start. */
+  /** What usually explains why a program did not start: it sent too much, or what it wrote to its standard error. */
   said(): string;
 }
 
 const MAX_SAID = 2000;
 
-/** `onTooLarge` gets the request whose answer was cut off, as it was sent. */
-export function wayTo(
-  settings: Settings,
-  headers: Headers,
-  onTooLarge: (error: AlliumError, asked: RequestInit['body']) => void,
-): Promise<Way> {
-  return settings.url === undefined ? program(settings) : network(settings, headers, onTooLarge);
+/** Called when a server has sent too much at once. */
+export interface OnTooLarge {
+  /** An answer was cut off: to this request, as it was sent. */
+  answer(error: AlliumError, asked: RequestInit['body']): void;
+  /** The connection was cut off, and nobody knows what was being answered. */
+  connection(error: AlliumError): void;
+}
+
+export function wayTo(settings: Settings, headers: Headers, onTooLarge: OnTooLarge): Promise<Way> {
+  return settings.url === undefined ? program(settings, onTooLarge) : network(settings, headers, onTooLarge);
 }
 
 async function network(
   { url, maxAnswerBytes }: Settings,
   headers: Headers,
-  onTooLarge: (error: AlliumError, asked: RequestInit['body']) => void,
+  onTooLarge: OnTooLarge,
 ): Promise<Way> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-  const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, onTooLarge);
+  const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, onTooLarge.answer);
   const requestInit = { headers: { ...headers } };
   const transport = new StreamableHTTPClientTransport(new URL(String(url)), { requestInit, fetch: send });
   return { transport, said: () => '' };
 }
 
-async function program({ command, args = [], env = {}, cwd, maxAnswerBytes }: Settings): Promise<Way> {
+async function program(
+  { command, args = [], env = {}, cwd, maxAnswerBytes }: Settings,
+  onTooLarge: OnTooLarge,
+): Promise<Way> {
   const { StdioClientTransport, getDefaultEnvironment } = await import('@modelcontextprotocol/client/stdio');
   const transport = new StdioClientTransport({
     command: command!,
@@ -49,5 +55,13 @@ async function program({ command, args = [], env = {}, cwd, maxAnswerBytes }: Se
   transport.stderr?.on('data', (chunk) => {
     tail = (tail + chunk).slice(-MAX_SAID);
   });
-  return { transport, said: () => (tail.trim() === '' ? '' : `\nIt said: ${tail.trim()}`) };
+  let cutOff = '';
+  transport.onerror = ({ message }) => {
+    // The library has no code for it. It goes on after its other errors, such as a line that isn't a message.
+    if (!message.startsWith('ReadBuffer exceeded')) return;
+    const error = tooLarge(maxAnswerBytes);
+    cutOff = `\n${error.message}`;
+    onTooLarge.connection(error);
+  };
+  return { transport, said: () => cutOff + (tail.trim() === '' ? '' : `\nIt said: ${tail.trim()}`) };
 }
