@@ -1,9 +1,10 @@
 /** A request as the options of a call to an AI SDK model. */
-import type { JsonSchema, Metadata, ModelRequest, ModelSettings, ToolSpec } from 'allium';
+import type { Metadata, ModelRequest, ModelSettings, ToolSpec } from 'allium';
 import { systemBlocksOf } from 'allium/kit';
 import type { Loose } from './language-model.js';
 import { type PromptOptions, toPrompt } from './prompt.js';
 import { optionsFor, providerOptionsOf } from './provider-options.js';
+import { isStrict, responseFormat } from './response-format.js';
 
 export interface CallOptions extends PromptOptions {
   readonly providerTools: ReadonlyMap<string, { readonly id: string; readonly args: unknown }>;
@@ -16,9 +17,7 @@ export function toCallOptions(
   options: CallOptions,
   abortSignal: AbortSignal,
 ): Loose {
-  const own = optionsFor(settings.provider, options.keys);
-  const usual = optionsFor(options.callOptions.providerOptions, options.keys);
-  const providerOptions = own && usual ? merged(usual, own) : (own ?? usual);
+  const providerOptions = providerOptionsFor(settings, options);
   const offered = toolsOf(tools, options);
   return {
     ...options.callOptions,
@@ -34,6 +33,21 @@ export function toCallOptions(
     abortSignal,
   };
 }
+
+/** The request wins over the options of every call. */
+function providerOptionsFor(
+  { provider, responseSchema }: ModelSettings,
+  { callOptions, keys }: CallOptions,
+): Record<string, Loose> | undefined {
+  const lenient = responseSchema && !isStrict(responseSchema) ? optionsFor(LENIENT, keys) : undefined;
+  return [callOptions.providerOptions, provider]
+    .map((given) => optionsFor(given, keys))
+    .reduce((all, more) => (all && more ? merged(all, more) : (all ?? more)), lenient);
+}
+
+/** For schemas that OpenAI and servers like it can follow but not enforce. */
+const NOT_STRICT = Object.freeze({ strictJsonSchema: false });
+const LENIENT = Object.freeze({ openai: NOT_STRICT, azure: NOT_STRICT, openaiCompatible: NOT_STRICT });
 
 /** Options for all calls belong to the whole prompt, and so to its last block. */
 function blocksOf(systemPrompt: string, settings: ModelSettings, options: CallOptions) {
@@ -82,10 +96,4 @@ function toolsOf(tools: readonly ToolSpec[], { version, providerTools }: CallOpt
 
 function toolChoice(choice: ModelSettings['toolChoice'] = 'auto'): Loose {
   return typeof choice === 'object' ? { type: 'tool', toolName: choice.tool } : { type: choice };
-}
-
-function responseFormat(schema: JsonSchema): Loose {
-  const { title } = schema;
-  const named = typeof title === 'string' && /^[\w-]{1,64}$/.test(title) && { name: title };
-  return { type: 'json', schema, ...named };
 }

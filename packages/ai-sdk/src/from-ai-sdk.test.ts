@@ -324,7 +324,7 @@ describe('the options of a call', () => {
 
   it('hold the settings of the request and nothing else', async () => {
     expect(await optionsOf({})).toEqual({});
-    const responseSchema = { type: 'object', title: 'Answer' };
+    const responseSchema = { type: 'object', title: 'Answer', properties: {}, additionalProperties: false };
     const settings = {
       maxOutputTokens: 9,
       temperature: 0,
