@@ -99,6 +99,24 @@ describe('jsonSchema', () => {
     expect(await issues({ ...schema, required: ['b'] }, {})).toEqual([": must have required property 'b'"]);
   });
 
+  // Trees, as zod and others describe them.
+  it.each<[string, object]>([
+    ['', {}],
+    [' with an $id', { $id: 'https://example.com/tree' }],
+    [' of draft 07', { $schema: 'http://json-schema.org/draft-07/schema#' }],
+  ])('follows references to the schema itself%s', async (_, more) => {
+    const tree = {
+      ...more,
+      type: 'object',
+      properties: { name: { type: 'string' }, children: { type: 'array', items: { $ref: '#' } } },
+      required: ['name'],
+    };
+    expect(await issues(tree, { name: 'a', children: [{ name: 'b' }] })).toEqual([]);
+    expect(await issues(tree, { name: 'a', children: [{ name: 1 }] })).toEqual([
+      'children.0.name: must be string',
+    ]);
+  });
+
   it('ignores formats it does not know', async () => {
     expect(await issues({ type: 'string', format: 'postcode' }, 'x')).toEqual([]);
   });

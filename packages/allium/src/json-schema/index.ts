@@ -89,7 +89,6 @@ const OPTIONS = {
   allErrors: true,
   strict: false,
   validateFormats: false,
-  addUsedSchema: false,
   logger: false,
 };
 
