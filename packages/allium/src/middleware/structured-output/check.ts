@@ -1,7 +1,7 @@
 /** Reads an answer: JSON that fits the schema, or what is wrong with it. */
 
 import { AlliumError, type ModelResponse, type StandardSchema, textOf } from '../../index.js';
-import { describeIssues, messageOf } from '../../kit/index.js';
+import { describeIssues, isRecord, messageOf } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
 /** How much of a rejected answer an error message quotes. */
@@ -12,14 +12,23 @@ export type Checked<Output> = { readonly value: Output } | { readonly problem: s
 export async function check<Output>(
   schema: StandardSchema<unknown, Output>,
   response: ModelResponse,
+  wraps: boolean,
 ): Promise<Checked<Output>> {
   const parsed = parse(textOf(response));
   if ('problem' in parsed) {
     const cut = response.stopReason === 'length' ? ' It was cut off at the output limit: write less.' : '';
     return { problem: `${parsed.problem}${cut}` };
   }
-  const result = await schema['~standard'].validate(parsed.value);
+  const { '~standard': standard } = schema;
+  const first = await standard.validate(parsed.value);
+  // An answer in a fence has its wrapper still.
+  const wrapper = first.issues && wraps && isWrapper(parsed.value) ? parsed.value : undefined;
+  const result = wrapper ? await standard.validate(wrapper.value) : first;
   return result.issues ? { problem: describeIssues(result.issues) } : { value: result.value };
+}
+
+function isWrapper(value: unknown): value is { readonly value: unknown } {
+  return isRecord(value) && Object.keys(value).join() === 'value';
 }
 
 const FENCE = /^```[\w-]*\r?\n([\s\S]*?)\r?\n?```$/;

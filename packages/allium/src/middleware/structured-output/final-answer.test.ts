@@ -150,6 +150,102 @@ describe('structuredOutput({ mode: "tool" })', () => {
   });
 });
 
+describe('an answer that is not an object, from a model with a JSON mode', () => {
+  const list = (more: object = {}) => structuredOutput({ schema: z.array(z.number()), ...more });
+  const run = (model: Model, middleware: readonly object[]) =>
+    new Agent({ model, tools: [look], middleware: middleware as never }).run('go');
+
+  // OpenAI and others refuse a response schema that isn't of an object.
+  it('is asked for in an object, and shown without it', async () => {
+    const model = scriptedModel(['{"value":[1,2]}']);
+    expect(await run(model, [list()])).toMatchObject({ output: [1, 2], text: '[1,2]' });
+    expect(model.requests[0]!.settings.responseSchema).toEqual({
+      type: 'object',
+      properties: { value: expect.objectContaining({ type: 'array' }) },
+      required: ['value'],
+      additionalProperties: false,
+    });
+  });
+
+  it('is unwrapped however it is cut into pieces and blocks', async () => {
+    const whole = ' { "value" : [ {"a":"}"}, {} ] } ';
+    const schema = z.array(z.object({ a: z.string().optional() }));
+    for (let at = 0; at <= whole.length; at++) {
+      const pieces = [whole.slice(0, at), ...whole.slice(at)];
+      for (const ends of [true, false]) {
+        const model: Model = {
+          provider: 'p',
+          id: 'm',
+          *stream() {
+            for (const text of pieces) yield { type: 'text', text, block: 0 };
+            if (ends) yield { type: 'text', text: '', block: 0, end: true };
+            yield { type: 'finish', reason: 'stop' };
+          },
+        };
+        const { output, text } = await run(model, [structuredOutput({ schema, mode: 'json' })]);
+        expect(output).toEqual([{ a: '}' }, {}]);
+        expect(text).toBe('[ {"a":"}"}, {} ]');
+      }
+    }
+  });
+
+  it('may come without the object, too, or in a fence', async () => {
+    for (const given of ['[1,2]', '```json\n[1,2]\n```', '```json\n{"value":[1,2]}\n```'])
+      expect((await run(scriptedModel([given]), [list({ maxRepairs: 0 })])).output).toEqual([1, 2]);
+  });
+
+  it('leaves prose before calls as it is, even if it looks like a wrapper for a while', async () => {
+    for (const prose of ['Let me see.', '{', ' {"v', '{"value": ', '{"values":1}', '  ']) {
+      const model = scriptedModel([
+        chunks(prose, { type: 'tool-call', id: 'l', name: 'look', arguments: '{}' }),
+        '{"value":[3]}',
+      ]);
+      const { messages, output } = await run(model, [list()]);
+      expect(textOf(messages[1]!)).toBe(prose);
+      expect(output).toEqual([3]);
+    }
+  });
+
+  it('is told what is wrong inside of it', async () => {
+    const model = scriptedModel(['{"value":["x"]}', '{"value":[1]}']);
+    expect((await run(model, [list()])).output).toEqual([1]);
+    expect(textOf(model.requests[1]!.messages.at(-1)!)).toContain('0: ');
+  });
+
+  it('is the same from a cache on either side, and in partials', async () => {
+    for (const middleware of [
+      [cache(), list()],
+      [list(), cache()],
+    ]) {
+      const agent = new Agent({ model: scriptedModel([chunks('{"value":', '[1,2', ',3]}')]), middleware });
+      for (let i = 0; i < 2; i++) {
+        const stream = agent.stream('go');
+        const seen = [];
+        for await (const one of stream.partials) seen.push(one);
+        expect(seen.at(-1)).toEqual([1, 2, 3]);
+        expect(seen.every(Array.isArray)).toBe(true);
+        expect(await stream.result).toMatchObject({ output: [1, 2, 3], text: '[1,2,3]' });
+      }
+    }
+  });
+
+  it('keeps references in place', async () => {
+    const own = { type: 'array', items: { anyOf: [{ type: 'number' }, { $ref: '#' }] } };
+    const named = { anyOf: [{ $ref: '#/$defs/n' }, { type: 'null' }], $defs: { n: { type: 'number' } } };
+    const model = scriptedModel(['{"value":[1,[2]]}', '{"value":null}']);
+    expect((await run(model, [structuredOutput({ schema: own })])).output).toEqual([1, [2]]);
+    expect((await run(model, [structuredOutput({ schema: named })])).output).toBe(null);
+    const [first, second] = model.requests.map(({ settings }) => settings.responseSchema as never);
+    expect(first).toMatchObject({
+      properties: { value: { items: { anyOf: [{}, { $ref: '#/properties/value' }] } } },
+    });
+    expect(second).toMatchObject({
+      properties: { value: { anyOf: [{ $ref: '#/$defs/n' }, {}] } },
+      $defs: { n: { type: 'number' } },
+    });
+  });
+});
+
 describe('stream.partials', () => {
   const take = async (partials: AsyncIterable<unknown>) => {
     const all: unknown[] = [];

@@ -1,6 +1,6 @@
 /**
- * The final answer as a tool call, for models without a JSON mode. The call is turned into text as it streams in, so that
- * guards, history, repairs and readers see one kind of answer.
+ * The final answer as a tool call, for models without a JSON mode, and answers that aren't objects. They are turned into the
+ * plain JSON text as they stream in, so that guards, history, repairs and readers see one kind of answer.
  */
 
 import {
@@ -15,7 +15,7 @@ import { isRecord } from '../../kit/index.js';
 
 /** The tool a model gives its final answer with. It is never executed. */
 export function finalAnswerTool(name: string, schema: JsonSchema): Tool {
-  const inputSchema = isWrapped(schema) ? wrapped(schema) : schema;
+  const inputSchema = asObject(schema);
   return tool({
     name,
     description: 'Gives your final answer. Call it once, when you are done, and say nothing beside it.',
@@ -31,13 +31,21 @@ export function finalAnswerTool(name: string, schema: JsonSchema): Tool {
   });
 }
 
-/** Arguments are objects, so an answer that isn't one, or may not be one, is wrapped in one. */
+/**
+ * Arguments are objects, and providers take only objects as answers. So an answer that isn't one, or may not be one, is
+ * wrapped in one.
+ */
 export function isWrapped({ type }: JsonSchema): boolean {
   return type !== 'object';
 }
 
-/** References keep pointing to the root. */
-function wrapped({ $defs, definitions, ...schema }: JsonSchema): JsonSchema {
+export function asObject(schema: JsonSchema): JsonSchema {
+  return isWrapped(schema) ? wrapped(schema) : schema;
+}
+
+/** References keep pointing to the same places. */
+function wrapped(given: JsonSchema): JsonSchema {
+  const { $defs, definitions, ...schema } = moved(given) as JsonSchema;
   return {
     type: 'object',
     properties: { value: schema },
@@ -46,6 +54,18 @@ function wrapped({ $defs, definitions, ...schema }: JsonSchema): JsonSchema {
     ...(isRecord($defs) && { $defs }),
     ...(isRecord(definitions) && { definitions }),
   };
+}
+
+/** With references to the root, and into it, changed to where it will be. Definitions stay at the root. */
+function moved(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(moved);
+  if (!isRecord(part)) return part;
+  const entries = Object.entries(part).map(([key, value]) =>
+    key === '$ref' && typeof value === 'string'
+      ? [key, value.replace(/^#(?!\/(?:\$defs|definitions)\/)/, '#/properties/value')]
+      : [key, moved(value)],
+  );
+  return Object.fromEntries(entries);
 }
 
 /** A model that may also answer in prose might do just that. */
@@ -76,7 +96,7 @@ export function answerAsText(name: string, wrapped: boolean): StreamTransform {
     held = undefined;
   };
   const say = (json: string, emit: (part: ModelPart) => void): void => {
-    const text = unwrap ? unwrap(json) : json;
+    const text = unwrap ? unwrap.take(json) : json;
     if (text !== '') emit({ type: 'text', text });
   };
   return {
@@ -103,27 +123,63 @@ export function answerAsText(name: string, wrapped: boolean): StreamTransform {
   };
 }
 
+/** Takes the wrapper off an answer in text. Text without one stays as it is. */
+export function unwrappedText(): StreamTransform {
+  type Block = Extract<ModelPart, { type: 'text' }>['block'];
+  let open: { readonly block: Block; readonly unwrap: Unwrapper } | undefined;
+  const close = (emit: (part: ModelPart) => void): void => {
+    const { block, unwrap } = open ?? {};
+    open = undefined;
+    const text = unwrap?.rest();
+    if (text) emit({ type: 'text', text, ...(block !== undefined && { block }) });
+  };
+  return {
+    part(part, emit) {
+      if (part.type !== 'text') {
+        emit(part);
+        return;
+      }
+      if (open && open.block !== part.block) close(emit);
+      open ??= { block: part.block, unwrap: unwrapper() };
+      const text = open.unwrap.take(part.text);
+      const { end } = part;
+      if (end) close(emit);
+      if (text !== '' || Object.keys(part).length > 2) emit({ ...part, text });
+    },
+    end: close,
+  };
+}
+
 const LEAD = /^\s*\{\s*"value"\s*:\s*/;
 /** What may still become the beginning of the wrapper. */
 const NEARLY = /^\s*(?:\{\s*(?:"(?:v(?:a(?:l(?:u(?:e(?:"\s*(?::\s*)?)?)?)?)?)?)?)?)?$/;
 
-/** Takes the JSON of `{ "value": … }` piece by piece and returns that of the value. */
-function unwrapper(): (piece: string) => string {
+interface Unwrapper {
+  /** Takes the JSON of `{ "value": … }` piece by piece and returns that of the value. */
+  take(piece: string): string;
+  /** What it still holds of a text that turned out to have no wrapper. */
+  rest(): string;
+}
+
+function unwrapper(): Unwrapper {
   let begun: 'plain' | 'inside' | undefined;
   let kept = '';
-  return (piece) => {
-    kept += piece;
-    if (begun === undefined) {
-      const lead = LEAD.exec(kept);
-      // More white space may follow the colon.
-      if (lead ? lead[0].length === kept.length : NEARLY.test(kept)) return '';
-      begun = lead ? 'inside' : 'plain';
-      kept = lead ? kept.slice(lead[0].length) : kept;
-    }
-    // The last brace is the wrapper's, if nothing follows it.
-    const end = begun === 'inside' ? kept.search(/\s*(?:\}\s*)?$/) : kept.length;
-    const said = kept.slice(0, end);
-    kept = kept.slice(end);
-    return said;
+  return {
+    take(piece) {
+      kept += piece;
+      if (begun === undefined) {
+        const lead = LEAD.exec(kept);
+        // More white space may follow the colon.
+        if (lead ? lead[0].length === kept.length : NEARLY.test(kept)) return '';
+        begun = lead ? 'inside' : 'plain';
+        kept = lead ? kept.slice(lead[0].length) : kept;
+      }
+      // The last brace is the wrapper's, if nothing follows it.
+      const end = begun === 'inside' ? kept.search(/\s*(?:\}\s*)?$/) : kept.length;
+      const said = kept.slice(0, end);
+      kept = kept.slice(end);
+      return said;
+    },
+    rest: () => (begun === undefined ? kept : ''),
   };
 }

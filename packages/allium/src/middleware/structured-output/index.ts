@@ -29,7 +29,14 @@ import {
   readOptions,
 } from '../../kit/index.js';
 import { check, invalidOutput } from './check.js';
-import { answerAsText, demanding, finalAnswerTool, isWrapped, undemanding } from './final-answer.js';
+import {
+  answerAsText,
+  asObject,
+  demanding,
+  finalAnswerTool,
+  undemanding,
+  unwrappedText,
+} from './final-answer.js';
 
 // biome-ignore lint/suspicious/noExplicitAny: what goes in is text of a model; only what comes out is typed.
 const SCHEMA = kinds.kind<StandardSchema<any, unknown> | JsonSchema>(
@@ -104,6 +111,8 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
   const schema = isRaw ? jsonSchema<Output>(given) : given;
   const shown = shownSchema(schema, mode, toJsonSchema);
   const final = shown && usesTool(mode) ? finalAnswerTool(toolName, shown) : undefined;
+  const asked = shown && mode !== 'prompt' ? asObject(shown) : undefined;
+  const wraps = asked !== shown && asked !== undefined;
   const repairs = defineState({ name: 'repairs', scope: 'run', initial: 0 });
 
   return {
@@ -122,18 +131,19 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       // it.
       ...(shown && {
         transformSystemPrompt(prompt: string, ctx: ModelContext) {
-          if (mode === 'prompt') return withSchema(prompt, shown);
-          ask(ctx, shown);
+          if (!asked) return withSchema(prompt, shown);
+          ask(ctx, asked);
           return prompt;
         },
       }),
-      ...(shown &&
-        final && {
+      ...(asked &&
+        (final || wraps) && {
           beforeModel(ctx: ModelContext) {
             if (ctx.caller !== undefined) return;
             // An outer layer may have chosen another model.
-            ask(ctx, shown);
-            if (ctx.tools.includes(final)) ctx.transform(() => answerAsText(toolName, isWrapped(shown)));
+            ask(ctx, asked);
+            if (final && ctx.tools.includes(final)) ctx.transform(() => answerAsText(toolName, wraps));
+            else if (wraps) ctx.transform(unwrappedText);
           },
         }),
       afterModelResponse(response, ctx) {
@@ -143,7 +153,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       async onRunEnd(ctx) {
         const { message } = ctx;
         if (ctx.output !== undefined || !message || toolCallsOf(message).length > 0) return;
-        const checked = await check(schema, message);
+        const checked = await check(schema, message, wraps);
         if ('value' in checked) ctx.setOutput(checked.value);
       },
     }),
@@ -152,14 +162,14 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
   };
 
   /** Asks for the schema in the way that suits the model of this call. */
-  function ask(ctx: ModelContext, shown: JsonSchema): void {
+  function ask(ctx: ModelContext, asked: JsonSchema): void {
     const { responseSchema, ...settings } = ctx.settings;
     const byTool = final && (mode === 'tool' || ctx.model.jsonMode === false);
     const isAsked = final !== undefined && ctx.tools.includes(final);
     if (!byTool) {
       if (isAsked) ctx.tools = ctx.tools.filter((tool) => tool !== final);
       const plain = isAsked ? undemanding(settings) : settings;
-      if (responseSchema !== shown) ctx.settings = { ...plain, responseSchema: shown };
+      if (responseSchema !== asked) ctx.settings = { ...plain, responseSchema: asked };
     } else if (!isAsked) {
       ctx.tools = [...ctx.tools, final];
       ctx.settings = demanding(settings, toolName);
@@ -168,7 +178,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
 
   async function judge(response: ModelResponse, ctx: TurnContext): Promise<TurnAction | undefined> {
     const used = ctx.state.get(repairs);
-    const checked = await check(schema, response);
+    const checked = await check(schema, response, wraps);
     if ('value' in checked) {
       if (used > 0) ctx.state.set(repairs, 0);
       ctx.metadata.parsed = checked.value;
