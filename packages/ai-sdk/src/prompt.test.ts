@@ -337,6 +337,39 @@ describe('metadata of one provider', () => {
     ]);
   });
 
+  // OpenAI: "Item 'rs_1' of type 'reasoning' was provided without its required following item."
+  it('of thinking goes only together with the text or call that it led to', () => {
+    const item = (itemId: string, text?: string) => ({
+      provider: { openai: { itemId } },
+      ...(text !== undefined && { digest: digestOf(text) }),
+    });
+    const thought: AssistantContent = { type: 'thinking', text: 'Hm.', metadata: item('rs_1', 'Hm.') };
+    const said = (text: string): AssistantContent => ({
+      type: 'text',
+      text,
+      metadata: item('msg_1', 'Yes.'),
+    });
+    const called: AssistantContent = { type: 'tool-call', id: 'c', name: 'look', arguments: '{}' };
+    const idsOf = (parts: AssistantContent[], more: object = {}) => {
+      const given = assistant(parts, 'openai/gpt-5', { aiSdk: { thinking: 1, ...more } });
+      const made = content(given, options('openai')) as {
+        providerOptions?: { openai: { itemId?: string } };
+      }[];
+      return made?.map(({ providerOptions }) => providerOptions?.openai.itemId);
+    };
+    expect(idsOf([thought, said('Yes.')])).toEqual(['rs_1', 'msg_1']);
+    // A guard has changed it; structured output has turned a call into it; nothing is left of it.
+    expect(idsOf([thought, said('[removed]')])).toEqual([undefined]);
+    expect(idsOf([thought, { type: 'text', text: '{}' }])).toEqual([undefined]);
+    expect(idsOf([thought])).toBeUndefined();
+    const late = (digest: string) => ({
+      calls: [{ id: 'c', provider: { openai: { itemId: 'fc_1' } }, digest: digestOf(digest) }],
+    });
+    expect(idsOf([thought, called], late('{}'))).toEqual(['rs_1', 'fc_1']);
+    expect(idsOf([thought, called], late('{"a":1}'))).toEqual([undefined]);
+    expect(idsOf([thought, called, said('Yes.')])).toEqual([undefined, undefined]);
+  });
+
   it("is required for thinking that had a signature; other thinking goes under the provider's name", () => {
     const lost: AssistantContent = { type: 'thinking', text: 'Hm.', metadata: { seal: ['x', 'signature'] } };
     expect(content(assistant([lost], 'x/1'), options('x'))).toBeUndefined();

@@ -136,19 +136,43 @@ function assistant(given: AssistantMessage, options: PromptOptions): Spoken {
   const author = given.model?.slice(0, given.model.indexOf('/'));
   const foreign = author !== undefined && author !== options.provider;
   const aiSdk = given.metadata?.aiSdk as AiSdkMetadata | undefined;
-  const intact = given.content.filter(
+  const calls = given.content.filter((part) => part.type === 'tool-call');
+  const late = (part: AssistantContent) =>
+    part.type === 'tool-call' ? lateOf(aiSdk, part, calls) : undefined;
+  const content = foreign
+    ? given.content
+    : given.content.filter((part, i) => isFollowed(part, given.content.slice(i + 1), late));
+  const intact = content.filter(
     (part) => part.type === 'thinking' && part.metadata && untouched(part),
   ).length;
   const torn = !foreign && intact < (aiSdk?.thinking ?? 0);
   const origin: Origin = { options, foreign, without: foreign ? keysOf(author) : undefined, torn };
-  const calls = given.content.filter((part) => part.type === 'tool-call');
   const parts: PromptPart[] = [];
-  for (const part of given.content) {
-    const late = part.type === 'tool-call' ? lateOf(aiSdk, part, calls) : undefined;
-    const made = assistantPart(part, late, origin);
+  for (const part of content) {
+    const made = assistantPart(part, late(part), origin);
     if (made) parts.push(made);
   }
   return message('assistant', parts, given.metadata, options);
+}
+
+/** OpenAI refuses thinking by name unless the text or call that it led to follows by name, and so unchanged. */
+function isFollowed(
+  part: AssistantContent,
+  rest: readonly AssistantContent[],
+  late: (part: AssistantContent) => CallMetadata | undefined,
+): boolean {
+  if (part.type !== 'thinking' || !hasItem(part.metadata)) return true;
+  const next = rest.find(({ type }) => type !== 'thinking');
+  if (next?.type === 'tool-call') {
+    const own = late(next);
+    if (own) return hasItem(own as unknown as Metadata) && isUntouched(next, next.arguments, own.digest);
+  }
+  if (next?.type !== 'text' && next?.type !== 'tool-call') return next !== undefined;
+  return hasItem(next.metadata) && untouched(next);
+}
+
+function hasItem(metadata: Metadata | undefined): boolean {
+  return Object.values(metadata?.provider ?? {}).some((own) => isObject(own) && own.itemId !== undefined);
 }
 
 /** Metadata that came after a call had begun: by its id, or by its place if the id is new. */
