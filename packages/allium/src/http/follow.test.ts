@@ -242,6 +242,42 @@ describe('following a run', () => {
     expect(typesOf((await next)!).at(-1)).toBe('agent_end');
   });
 
+  it('hears of a change that comes while it reads the journal', async () => {
+    const inner = memoryStore();
+    let change: (() => Promise<void>) | undefined;
+    const store: Store = {
+      ...inner,
+      async read(id, from) {
+        const entries = await inner.read(id, from);
+        await change?.();
+        return entries;
+      },
+    };
+    const gate = gated();
+    const there = new Agent({ model: gate.model, store: inner }).session('s').stream('Hi').detach();
+    for (let i = 0; i < 20; i++) await settle();
+    const watching = new Set<() => void>();
+    const hub = eventHub({
+      store,
+      clock: fakeClock(),
+      watch: (_, wake) => {
+        watching.add(wake);
+        return () => watching.delete(wake);
+      },
+    });
+    const reader = hub.reader('s');
+    await reader.next();
+    change = async () => {
+      change = undefined;
+      gate.open();
+      await there.result;
+      for (const wake of watching) wake();
+    };
+    // The clock stands still, so it looks again only because it was woken.
+    expect(typesOf((await reader.next())!).at(-1)).toBe('agent_end');
+    expect(watching.size).toBe(0);
+  });
+
   it('ends where the run waits for answers, with the same ids live and from the journal', async () => {
     const store = memoryStore();
     const asking = (steps: Parameters<typeof scriptedModel>[0]) =>

@@ -54,6 +54,9 @@ export class SessionReader implements EventReader {
   private left = false;
   /** Ends the current wait. */
   private wake: () => void = () => {};
+  private unwatch: (() => void) | undefined;
+  /** The session has changed since the last look at the journal began. */
+  private stirred = false;
   private state = new OpenState();
   private from = 0;
   private found = false;
@@ -81,12 +84,27 @@ export class SessionReader implements EventReader {
   }
 
   async next(): Promise<readonly SentEvent[] | undefined> {
+    try {
+      return await this.look();
+    } finally {
+      this.unwatch?.();
+      this.unwatch = undefined;
+    }
+  }
+
+  private async look(): Promise<readonly SentEvent[] | undefined> {
     const { stay = false } = this.options;
     if (!this.found) await this.find();
     const { kept } = this;
     this.kept = undefined;
     if (kept) return kept;
     while (!this.done && !this.left) {
+      // What happens while the store is asked counts, too.
+      this.stirred = false;
+      this.unwatch ??= this.place.watch?.(this.sessionId, () => {
+        this.stirred = true;
+        this.wake();
+      });
       const sent = this.run ? await this.fromRun(this.run) : await this.fromJournal();
       if (sent === undefined) continue;
       if (sent.length > 0) {
@@ -264,16 +282,13 @@ export class SessionReader implements EventReader {
   }
 
   private async wait(): Promise<void> {
-    const { clock, watch, pollMs } = this.place;
+    const { clock, pollMs } = this.place;
     const woken = new AbortController();
     this.wake = () => woken.abort();
-    const unwatch = watch?.(this.sessionId, this.wake);
     try {
-      if (!this.left) await sleep(this.pause, woken.signal, clock);
+      if (!this.left && !this.stirred) await sleep(this.pause, woken.signal, clock);
     } catch {
       // Woken.
-    } finally {
-      unwatch?.();
     }
     this.pause = Math.min(this.pause * 2, pollMs[1]);
   }
