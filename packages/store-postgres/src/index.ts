@@ -1,6 +1,5 @@
 /** Sessions in PostgreSQL, for agents on several machines. */
 import {
-  checkKeys,
   checkStorable,
   type Entry,
   endMoment,
@@ -20,37 +19,23 @@ import {
   takenBy,
 } from 'allium/stores/kit';
 import { Batches } from './batches.js';
-import {
-  openPool,
-  type PostgresClient,
-  type PostgresPool,
-  queryNamed,
-  repeated,
-  transaction,
-} from './client.js';
+import { Changes } from './changes.js';
+import { type PostgresClient, type PostgresPool, queryNamed, repeated, transaction } from './client.js';
 import { entriesFrom, forkIn } from './fork.js';
 import { listing, type Page } from './list.js';
+import { type PostgresStoreOptions, type Settings, settingsOf } from './options.js';
 import { checkVersion, setUp } from './schema.js';
 import { appendAll, lookInto, tailOf } from './statements.js';
 
 export type { PostgresClient, PostgresConnection, PostgresPool } from './client.js';
+export type { PostgresStoreOptions } from './options.js';
 
-export interface PostgresStoreOptions {
-  /** `postgres://user:password@host:port/database` */
-  readonly connectionString?: string;
-  /** An open pool instead of `connectionString`. It stays yours: `close()` leaves it open. */
-  readonly pool?: PostgresPool;
-  /** The most connections to open. @default 10 */
-  readonly maxConnections?: number;
-  /** The schema of the tables. @default 'allium' */
-  readonly schema?: string;
+export interface PostgresStore extends Store {
   /**
-   * Let the server keep the plans of statements, per connection. Turn it off behind a proxy that hands a connection to
-   * several clients and does not track their statements, such as PgBouncer before 1.21. @default true, but false with `pool`
+   * For `watch` of `allium/http`: calls `wake` when the session changes in any process, until the returned function is called.
+   * Only with `notify`. Opens a connection while anybody watches; if nothing comes through it, calls `wake` every second.
    */
-  readonly prepare?: boolean;
-  /** Make the schema and its tables if they are missing. Turn it off where the user may not. @default true */
-  readonly setup?: boolean;
+  watch(sessionId: string, wake: () => void): () => void;
 }
 
 /**
@@ -61,54 +46,22 @@ export interface PostgresStoreOptions {
  * const agent = new Agent({ model, store: postgresStore({ connectionString: process.env.DATABASE_URL }) });
  * ```
  */
-export function postgresStore(options: PostgresStoreOptions): Store {
-  checkKeys('postgresStore()', options, [
-    'connectionString',
-    'pool',
-    'maxConnections',
-    'schema',
-    'prepare',
-    'setup',
-  ]);
-  const { connectionString, pool, maxConnections = 10, schema = 'allium', setup = true } = options;
-  const { prepare = pool === undefined } = options;
-  if (typeof prepare !== 'boolean') throw invalidOption('prepare', 'true or false', prepare);
-  if (!Number.isInteger(maxConnections) || maxConnections < 1)
-    throw invalidOption('maxConnections', 'an integer ≥ 1', maxConnections);
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema))
-    throw invalidOption('schema', 'a name of lower-case letters, digits and underscores', schema);
-  // At most a third for appends and a third for looking into inboxes: reads and lists need some, too.
-  const parallel = Math.max(1, Math.floor(maxConnections / 3));
-  const how = { schema: `"${schema}"`, setup, prepare, parallel };
-  if (pool !== undefined) return new PostgresStore(pool, { ...how, owned: false });
-  if (typeof connectionString !== 'string' || connectionString === '') {
-    throw invalidOption('connectionString', 'postgres://user:password@host:port/database', connectionString);
-  }
-  return new PostgresStore(openPool(connectionString, maxConnections), { ...how, owned: true });
+export function postgresStore(options: PostgresStoreOptions): PostgresStore {
+  return new SharedStore(settingsOf(options));
 }
 
-interface Settings {
-  /** Quoted. */
-  readonly schema: string;
-  readonly setup: boolean;
-  readonly prepare: boolean;
-  /** The store closes the pool. */
-  readonly owned: boolean;
-  /** Statements of one kind under way at once. */
-  readonly parallel: number;
-}
-
-class PostgresStore implements Store {
+class SharedStore implements PostgresStore {
   readonly #pool: PostgresPool;
   readonly #settings: Settings;
   readonly #schema: string;
   readonly #appends: Batches<Append, InboxRow[] | undefined>;
   readonly #looks: Batches<string, InboxRow[]>;
   readonly #found = new Looks<InboxRow>();
+  readonly #changes: Changes | undefined;
   #ready: Promise<void> | undefined;
 
-  constructor(pool: PostgresPool, settings: Settings) {
-    const { parallel } = settings;
+  constructor(settings: Settings) {
+    const { pool, parallel, channel, address } = settings;
     this.#pool = pool;
     this.#settings = settings;
     this.#schema = settings.schema;
@@ -122,6 +75,9 @@ class PostgresStore implements Store {
       key: (sessionId) => sessionId,
       parallel,
     });
+    if (address === undefined) return;
+    const send = (text: string) => this.#query('SELECT pg_notify($1, $2)', [channel, text]);
+    this.#changes = new Changes({ channel, address, send });
   }
 
   async append(
@@ -137,7 +93,10 @@ class PostgresStore implements Store {
       const run = firstRun(entries);
       if (run?.tenant !== undefined) checkStorable('tenant', run.tenant);
       const asking = this.#appends.ask({ sessionId, expectedSeq, entries, run, snapshot });
-      if (await this.#found.appended(sessionId, asking)) return expectedSeq + entries.length;
+      if (await this.#found.appended(sessionId, asking)) {
+        this.#changes?.tell(sessionId);
+        return expectedSeq + entries.length;
+      }
     }
     throw sessionConflict(sessionId, expectedSeq, head ?? (await this.head(sessionId)));
   }
@@ -209,6 +168,7 @@ class PostgresStore implements Store {
     checkStorable('sessionId', newId);
     await this.#prepared();
     await transaction(this.#pool, (client) => forkIn(client, this.#schema, { sessionId, seq, newId }));
+    this.#changes?.tell(newId);
   }
 
   async delete(sessionId: string): Promise<void> {
@@ -219,6 +179,7 @@ class PostgresStore implements Store {
     const below = (rows as { id: string }[]).map(({ id }) => id).filter((id) => isBelow(id, sessionId));
     await this.#query(`DELETE FROM ${s}.sessions WHERE id = ANY($1)`, [[sessionId, ...below]]);
     endMoment();
+    for (const id of [sessionId, ...below]) this.#changes?.tell(id);
   }
 
   async post(sessionId: string, item: InboxItem): Promise<void> {
@@ -231,6 +192,7 @@ class PostgresStore implements Store {
       [sessionId, JSON.stringify(item)],
     );
     endMoment();
+    this.#changes?.tell(sessionId);
   }
 
   async take(
@@ -259,7 +221,14 @@ class PostgresStore implements Store {
     );
   }
 
+  // Bound, so that it can be passed on alone.
+  readonly watch = (sessionId: string, wake: () => void): (() => void) => {
+    if (this.#changes) return this.#changes.watch(sessionId, wake);
+    throw invalidOption('notify', 'true, for a store whose sessions are watched', false);
+  };
+
   async close(): Promise<void> {
+    await this.#changes?.close();
     if (this.#settings.owned) await this.#pool.end();
   }
 

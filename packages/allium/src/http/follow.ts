@@ -22,8 +22,8 @@ export interface EventHubOptions {
   /** Milliseconds between two looks at the journal of a run that another process runs: the first pause, doubled up to the last. @default [100, 2000] */
   readonly pollMs?: readonly [number, number];
   /**
-   * If your store can notice changes: call `wake` whenever the session changes, until the returned function is
-   * called.
+   * If your store can notice changes, as `postgresStore` with `notify` can: call `wake` whenever the session changes, until the
+   * returned function is called.
    */
   readonly watch?: (sessionId: string, wake: () => void) => () => void;
   /**

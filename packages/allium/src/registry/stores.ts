@@ -52,6 +52,8 @@ const registry = new Registry<Store>(
         connectionString: text,
         maxConnections: { type: 'number' },
         schema: text,
+        prepare: { type: 'boolean' },
+        notify: { type: ['boolean', 'string'] },
         setup: { type: 'boolean' },
       }),
       factory: fromPackage('@allium/store-postgres', 'postgresStore'),
