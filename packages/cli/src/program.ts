@@ -4,7 +4,7 @@ import { COMMANDS, type LoadCommand } from './commands/index.js';
 import { exitCodeOfEnding } from './ending.js';
 import { codeOf, describeError, EXIT, exitCodeOfError } from './outcome.js';
 import { makeParser } from './parser.js';
-import { programName, type Shell, tellStack } from './shell.js';
+import { programName, type Shell, tellStack, writeAConfig } from './shell.js';
 import { type Io, note, printJson } from './terminal/io.js';
 import { styleFor } from './terminal/style.js';
 
@@ -49,7 +49,7 @@ function isAbort(error: unknown): boolean {
 
 /** What a person at the command line does next, if the error is written for programs. */
 function adviceFor({ io }: Shell, error: unknown, program: Command): string {
-  if (codeOf(error) === 'CONFIG_NOT_FOUND') return `\nWrite one with: ${programName(io)} init`;
+  if (codeOf(error) === 'CONFIG_NOT_FOUND') return `\n${writeAConfig(io)}`;
   if (codeOf(error) !== 'commander.unknownCommand') return '';
   // `allium resume` is `allium sessions resume`.
   const [word] = program.args;

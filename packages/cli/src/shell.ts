@@ -30,6 +30,19 @@ export function positive(text: string): number {
   return n;
 }
 
+/** Reads the port of an option. */
+export function port(text: string): number {
+  const n = Number(text);
+  if (!Number.isInteger(n) || n < 1 || n > 65_535)
+    throw new UsageError(`Expected a port from 1 to 65535, got "${text}".`);
+  return n;
+}
+
+/** What a person does first: without a config, nothing else works. */
+export function writeAConfig(io: Pick<Io, 'env'>): string {
+  return `Write one with: ${programName(io)} init`;
+}
+
 /** A command to copy: it begins like this one, with the same config file if one was named. */
 export function commandLine({ io, configFile }: Shell, ...words: readonly string[]): string {
   const config = configFile === undefined ? [] : ['--config', configFile];

@@ -396,6 +396,14 @@ describe('every mistake has a place', () => {
       'No tool is called "hammer"',
     ],
     [
+      'a model without its provider',
+      '[allium]\nmodel = "gpt-5"',
+      2,
+      'allium.model',
+      'UNKNOWN_NAME',
+      'A model of a provider is written like "openai/gpt-5".',
+    ],
+    [
       'an observer by name',
       '[allium]\nmodel = "offline"\nobservers = ["log"]',
       3,

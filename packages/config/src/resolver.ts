@@ -236,11 +236,14 @@ export class Resolver {
   }
 }
 
+const PROVIDER_FIRST = 'A model of a provider is written like "openai/gpt-5". ';
+
 function howTo(kind: Kind, name: string): string {
   if (kind === 'tool') return OWN_FILE;
   const prefix = { middleware: 'allium-mw-', model: 'allium-model-', store: 'allium-store-' }[kind];
   const plain = /^[\w-]+$/.test(name) ? name : '<name>';
-  return `A plugin would be ${prefix}${plain.toLowerCase()}, installed beside the config file. ${OWN_FILE}`;
+  const provider = kind === 'model' && !name.includes('/') ? PROVIDER_FIRST : '';
+  return `${provider}A plugin would be ${prefix}${plain.toLowerCase()}, installed beside the config file. ${OWN_FILE}`;
 }
 
 function shortName(name: string): string {

@@ -23,6 +23,7 @@ describe('allium doctor', () => {
     const { code, stdout } = await here().allium(['doctor', '--config', 'nowhere.toml']);
     expect(code).toBe(1);
     expect(stdout).toMatch(/✗ config .*nowhere\.toml/);
+    expect(stdout).toContain('Write one with: allium init');
   });
 
   it('finds a key that is missing and goes on looking', async () => {

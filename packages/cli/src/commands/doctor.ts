@@ -3,8 +3,8 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { LoadedConfig, McpServerState } from '@allium/config';
 import { type Hazard, type Model, memoryStore, modelName } from 'allium';
-import { describeError, EXIT, isDamage } from '../outcome.js';
-import { type AddCommand, openConfig, type Shell } from '../shell.js';
+import { codeOf, describeError, EXIT, isDamage } from '../outcome.js';
+import { type AddCommand, openConfig, type Shell, writeAConfig } from '../shell.js';
 import { print, printJson } from '../terminal/io.js';
 import { count, short } from '../terminal/text.js';
 import { installedVersions } from '../versions.js';
@@ -46,7 +46,10 @@ async function examine(shell: Shell): Promise<Finding[]> {
   try {
     loaded = await openConfig(shell);
   } catch (error) {
-    return [...findings, problem('config', error)];
+    const found = problem('config', error);
+    const missing = codeOf(error) === 'CONFIG_NOT_FOUND';
+    const message = missing ? `${found.message}\n${writeAConfig(shell.io)}` : found.message;
+    return [...findings, { ...found, message }];
   }
   findings.push({ check: 'config', status: 'ok', message: loaded.file }, checkPackages(loaded));
   findings.push(...checkKeys(loaded, shell.io.env));

@@ -46,6 +46,12 @@ it('shows the runs of the store of the config, read-only', async () => {
   expect((await visit(['--allow-answers'], '/api/info')).body).toMatchObject({ allowAnswers: true });
 });
 
+it.each(['0', '65536', 'abc'])('--port %s: says which ports there are', async (port) => {
+  const { code, stderr } = await here().allium(['studio', '--port', port]);
+  expect(stderr).toContain(`Expected a port from 1 to 65535, got "${port}".`);
+  expect(code).toBe(2);
+});
+
 it('has a demo that needs no config', async () => {
   here().write('allium.toml', 'this is no config');
   const { body } = await visit(['--demo'], '/api/runs');

@@ -3,7 +3,7 @@ import type { LoadedConfig } from '@allium/config';
 import type * as StudioPackage from '@allium/studio';
 import { type Agent, withStoreTimeout } from 'allium';
 import { describeError, UsageError } from '../outcome.js';
-import { type AddCommand, installLine, openConfig, positive, type Shell } from '../shell.js';
+import { type AddCommand, installLine, openConfig, port, type Shell } from '../shell.js';
 import { note, print, printJson } from '../terminal/io.js';
 
 interface Options {
@@ -22,11 +22,7 @@ export const addStudio: AddCommand = (program, shell) => {
         'happen, what the model received, the onion of middleware, approvals, money. It is read-only ' +
         'unless --allow-answers is given.',
     )
-    .option(
-      '--port <number>',
-      'listen there; otherwise on 4280, or on any free port if that is taken',
-      positive,
-    )
+    .option('--port <number>', 'listen there; otherwise on 4280, or on any free port if that is taken', port)
     .option('--allow-answers', 'let people answer questions of runs, and talk to the agent')
     .option('--demo', 'show recorded runs instead: needs neither config nor keys')
     .option('--json', 'print the address as JSON')

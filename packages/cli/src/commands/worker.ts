@@ -2,7 +2,7 @@
 import type { AgentWorker } from '@allium/worker';
 import { connectionOf, type FleetOptions, loadFleet, withFleetOptions } from '../fleet.js';
 import { UsageError } from '../outcome.js';
-import { type AddCommand, openConfig, positive, type Shell, withAgent } from '../shell.js';
+import { type AddCommand, openConfig, port, positive, type Shell, withAgent } from '../shell.js';
 import { note, print } from '../terminal/io.js';
 
 interface Options extends FleetOptions {
@@ -20,7 +20,7 @@ export const addWorker: AddCommand = (program, shell) => {
         'what another one left behind. SIGTERM lets its runs end, or hands them over.',
     )
     .option('-n, --concurrency <number>', 'jobs at a time', positive, 10)
-    .option('--port <number>', 'serve /healthz, /readyz and /metrics there', positive)
+    .option('--port <number>', 'serve /healthz, /readyz and /metrics there', port)
     .option('-q, --quiet', 'do not report every job')
     .option('--json', 'print what happens to jobs, one JSON object per line')
     .action((options: Options) => work(shell, options));

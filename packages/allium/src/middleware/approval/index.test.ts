@@ -279,7 +279,7 @@ describe('the policy', () => {
     [{ policy: [] }, 'Expected `policy` to be'],
     [
       { policy: { pay: 'perhaps' } },
-      'Expected `policy.pay` to be \'allow\', deny(reason), ask(details, timeoutMs) or a function of the call, got "perhaps".',
+      "Expected `policy.pay` to be 'allow', 'deny', 'ask', deny(reason), ask(details, timeoutMs) or a function of the call, got \"perhaps\".",
     ],
     [{ policy: { pay: ask(1, Number.NaN) } }, 'Expected `policy.pay` to be'],
     [{ policy: { pay: { type: 'deny', reason: 5 } } }, 'Expected `policy.pay` to be'],

@@ -57,7 +57,8 @@ const POLICY = kinds.kind<ApprovalPolicy>(
     inside(policy: ApprovalPolicy, option) {
       const wrong = Object.entries(policy).find(([, line]) => typeof line !== 'function' && !isVerdict(line));
       if (!wrong) return undefined;
-      const expected = "'allow', deny(reason), ask(details, timeoutMs) or a function of the call";
+      const expected =
+        "'allow', 'deny', 'ask', deny(reason), ask(details, timeoutMs) or a function of the call";
       return invalidOption(`${option}.${wrong[0]}`, expected, wrong[1]);
     },
     schema: { type: 'object', additionalProperties: { enum: ['allow', 'ask', 'deny'] } },
