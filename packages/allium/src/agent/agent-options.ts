@@ -70,16 +70,11 @@ export interface AgentOptions extends ExplicitHooks {
   readonly newId?: () => string;
 }
 
-const STORE: Kind<Store> = kinds.methods<Store>(
-  'append',
-  'read',
-  'head',
-  'list',
-  'fork',
-  'delete',
-  'post',
-  'take',
-);
+const METHODS = kinds.methods<Store>('append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take');
+const STORE: Kind<Store> = {
+  ...METHODS,
+  expected: `a store, such as fileStore({ dir }) of "allium/stores/file", or ${METHODS.expected}`,
+};
 
 /** Checked where it is used: by `compose()`, or where prices are read. */
 const elsewhere = kinds.anything;

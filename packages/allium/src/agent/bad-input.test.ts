@@ -142,7 +142,7 @@ describe('options of an agent', () => {
       'a store that is none',
       { store: {} },
       'INVALID_OPTION',
-      /`store` to be an object with append\(\), read\(\), .*got \{\}/,
+      /`store` to be a store, such as fileStore\(\{ dir \}\) .*append\(\), read\(\), .*got \{\}/,
     ],
     [
       'an unknown way to run tools',

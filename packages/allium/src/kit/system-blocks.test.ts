@@ -67,6 +67,13 @@ describe('a system prompt of several blocks', () => {
     expect(() => cacheMark({ ttl: '2h' as never })).toThrow('`ttl`');
   });
 
+  it('says where a function goes', () => {
+    const systemPrompt = (() => 'Be brief.') as never;
+    expect(() => new Agent({ model: scriptedModel([]), systemPrompt })).toThrow(
+      'write `transformSystemPrompt: (prompt, ctx) => …`.',
+    );
+  });
+
   it.each([[[5]], [[{ text: 1 }]], [[{ text: 'a', cache: true }]], [{ text: 'a' }]])(
     'refuses %j',
     (systemPrompt) => {

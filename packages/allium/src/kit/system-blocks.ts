@@ -1,4 +1,5 @@
 /** System prompts of several blocks, each with metadata of its own, such as a mark for the provider's cache. */
+import { AlliumError, invalidOption } from '../kernel/lib/errors.js';
 import { hash } from '../kernel/lib/hash.js';
 import * as kinds from '../kernel/lib/kinds.js';
 import { isOf, type Kind } from '../kernel/lib/shapes.js';
@@ -17,10 +18,21 @@ const BETWEEN = '\n\n';
 const BLOCK: Kind = kinds.shape({ text: kinds.required(kinds.text), metadata: kinds.record });
 const BLOCKS: Kind = kinds.either(kinds.text, kinds.listOf(kinds.either(kinds.text, BLOCK)));
 
+const EXPECTED = 'text, or a list of texts and { text, metadata } blocks';
+
 export const SYSTEM_PROMPT: Kind<string | readonly (string | SystemBlock)[]> = kinds.kind(
-  'text, or a list of texts and { text, metadata } blocks',
-  (value) => isOf(BLOCKS, value),
+  EXPECTED,
+  (value) => typeof value === 'function' || isOf(BLOCKS, value),
+  { inside: refuseFunction },
 );
+
+/** OpenAI Agents and Mastra take a function here. */
+function refuseFunction(given: unknown, option: string): AlliumError | undefined {
+  if (typeof given !== 'function') return undefined;
+  const { message, data } = invalidOption(option, EXPECTED, given);
+  const instead = 'For one that each run works out, write `transformSystemPrompt: (prompt, ctx) => …`.';
+  return new AlliumError('INVALID_OPTION', `${message} ${instead}`, { data });
+}
 
 /** The whole text, with a blank line between blocks, and where they end. */
 export function joinedBlocks(blocks: string | readonly (string | SystemBlock)[]): {
