@@ -70,7 +70,7 @@ describe('a system prompt of several blocks', () => {
   it('says where a function goes', () => {
     const systemPrompt = (() => 'Be brief.') as never;
     expect(() => new Agent({ model: scriptedModel([]), systemPrompt })).toThrow(
-      'write `transformSystemPrompt: (prompt, ctx) => …`.',
+      'write `transformSystemPrompt: (prompt, ctx) => …` in a middleware.',
     );
   });
 

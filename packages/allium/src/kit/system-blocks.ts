@@ -30,7 +30,8 @@ export const SYSTEM_PROMPT: Kind<string | readonly (string | SystemBlock)[]> = k
 function refuseFunction(given: unknown, option: string): AlliumError | undefined {
   if (typeof given !== 'function') return undefined;
   const { message, data } = invalidOption(option, EXPECTED, given);
-  const instead = 'For one that each run works out, write `transformSystemPrompt: (prompt, ctx) => …`.';
+  const instead =
+    'For one that each request works out, write `transformSystemPrompt: (prompt, ctx) => …` in a middleware.';
   return new AlliumError('INVALID_OPTION', `${message} ${instead}`, { data });
 }
 
