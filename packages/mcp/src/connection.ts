@@ -50,7 +50,9 @@ interface Live {
   current: Listing | undefined;
   /** Tools of the latest list that can't be used. */
   broken(): readonly Broken[];
-  /** No call begins on it any more: it is closed when the last one has ended. */
+  /** How many calls and lists are under way. */
+  users: number;
+  /** Nothing begins on it any more: it is closed when the last user has ended. */
   retired: boolean;
 }
 
@@ -82,6 +84,10 @@ export class Connection {
     return this.live !== undefined;
   }
 
+  get isConnecting(): boolean {
+    return this.opening !== undefined && this.live === undefined;
+  }
+
   /** The tools, if they are known and the server has not said that the list is outdated. */
   get current(): Listing | undefined {
     return this.live?.current;
@@ -105,7 +111,7 @@ export class Connection {
     return turn;
   }
 
-  /** Calls that are under way may end; the next one connects again. */
+  /** What is under way may end; what comes next connects again. */
   rest(): void {
     this.drop(this.live);
   }
@@ -135,11 +141,11 @@ export class Connection {
   private async withSession<T>(work: (live: Live) => Promise<T>): Promise<T> {
     const live = this.live ?? (await this.open());
     try {
-      return await work(live);
+      return await using(live, work);
     } catch (error) {
       if (!forgotSession(error)) throw error;
       this.drop(live);
-      return await work(await this.open());
+      return await using(await this.open(), work);
     }
   }
 
@@ -203,7 +209,6 @@ export class Connection {
       hooks.signal.removeEventListener('abort', abort);
       questions.end(call);
       live.calls.delete(hooks.key);
-      if (live.retired && live.calls.size === 0) void leave(live);
     }
   }
 
@@ -287,6 +292,7 @@ export class Connection {
       list: undefined,
       current: undefined,
       broken: withoutBrokenTools(transport, specTypeSchemas.Tool),
+      users: 0,
       retired: false,
     };
     for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
@@ -382,7 +388,7 @@ export class Connection {
     this.live = undefined;
     this.opening = undefined;
     live.retired = true;
-    if (live.calls.size === 0) void leave(live);
+    if (live.users === 0) void leave(live);
   }
 
   private failed(what: string, cause?: unknown): AlliumError {
@@ -392,6 +398,16 @@ export class Connection {
       cause,
       data: { server: name, ...(status !== undefined && { status }) },
     });
+  }
+}
+
+async function using<T>(live: Live, work: (live: Live) => Promise<T>): Promise<T> {
+  live.users++;
+  try {
+    return await work(live);
+  } finally {
+    live.users--;
+    if (live.retired && live.users === 0) void leave(live);
   }
 }
 

@@ -417,7 +417,7 @@ describe('an MCP server on the network', () => {
 
   it('serves more users at once than connections are kept', async () => {
     const waiting: (() => void)[] = [];
-    const { url } = await listening({
+    const { url, count } = await listening({
       call(_, answer) {
         waiting.push(() => answer(said('hi')));
         if (waiting.length === 4) for (const go of waiting.splice(0)) go();
@@ -436,6 +436,46 @@ describe('an MCP server on the network', () => {
     const agent = new Agent({ model: scriptedModel([answer], { repeat: true }), middleware: [server] });
     const results = await Promise.all(['a', 'b', 'c', 'd'].map((tenant) => agent.run('go', { tenant })));
     expect(results.map(answered)).toEqual(['hi', 'hi', 'hi', 'hi']);
+    await server.close();
+    expect(count('DELETE')).toBe(count('initialize'));
+  });
+
+  it('lists its tools to one user while the connection goes to another', async () => {
+    let list = () => {};
+    const asked = new Promise<void>((resolve) => {
+      list = resolve;
+    });
+    let goOn = () => {};
+    let lists = 0;
+    const { url } = await listening({
+      list(answer) {
+        if (++lists !== 2) return answer({ tools: [ECHO] });
+        goOn = () => answer({ tools: [ECHO] });
+        return list();
+      },
+      call(response, _, { id }) {
+        const event = (rpc: object) => `data: ${JSON.stringify({ jsonrpc: '2.0', ...rpc })}\n\n`;
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(event({ method: 'notifications/tools/list_changed' }));
+        response.end(event({ id, result: said('hi') }));
+      },
+    });
+    const server = mcp({
+      name: 'x',
+      url,
+      protocol: 'legacy',
+      maxConnections: 1,
+      headers: ({ tenant = '' }) => ({ authorization: tenant }),
+    });
+    open.push({ close: () => server.close() });
+    const answer = ({ messages }: ModelRequest) =>
+      messages.at(-1)!.role === 'user' ? toolCalls({ name: 'x_echo', args: {} }) : text('done');
+    const agent = new Agent({ model: scriptedModel([answer], { repeat: true }), middleware: [server] });
+    const first = agent.run('go', { tenant: 'a' });
+    await asked;
+    const second = await agent.run('go', { tenant: 'b' });
+    goOn();
+    expect([await first, second].map(answered)).toEqual(['hi', 'hi']);
   });
 
   it('that keeps saying that its list has changed is asked once per turn at most', async () => {

@@ -226,14 +226,19 @@ class Servers {
     return found;
   }
 
-  /** The one that was used longest ago rests, if there are too many. A run that still has its tools wakes it up. */
+  /**
+   * If there are too many, those that were used longest ago rest. A run that still has their tools wakes them up. One that is
+   * just connecting stays listed, so that it can be closed.
+   */
   private used(key: string, connection: Connection): void {
     this.connections.delete(key);
     this.connections.set(key, connection);
-    if (this.connections.size <= this.settings.maxConnections) return;
-    const [oldest, idle] = this.connections.entries().next().value!;
-    this.connections.delete(oldest);
-    idle.rest();
+    for (const [oldest, one] of this.connections) {
+      if (this.connections.size <= this.settings.maxConnections) return;
+      if (one === connection || one.isConnecting) continue;
+      this.connections.delete(oldest);
+      one.rest();
+    }
   }
 
   get status(): McpState {
