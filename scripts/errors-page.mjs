@@ -51,7 +51,9 @@ Where a hook threw an error of its own while it dealt with another one, that one
 `;
 
 const outro = `
-Middleware may raise codes of their own; their README says which.
+These have codes of their own: [HTTP](../guide/http.md#errors), [MCP](../../packages/mcp/README.md),
+[workers](../../packages/worker/README.md) and [models for the AI SDK](../../packages/ai-sdk/README.md). So may middleware of
+other authors.
 `;
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
