@@ -23,9 +23,15 @@ function declared(/** @type {Node} */ statement) {
   return statement.declaration ?? statement;
 }
 
-/** The JSDoc right before a node, on one line. */
+/** The JSDoc before a node, on one line. Only comments for tools may stand in between. */
 export function commentOf(/** @type {Node} */ node, /** @type {Source} */ { comments, code }) {
-  const comment = comments.find(({ end }) => end <= node.start && code.slice(end, node.start).trim() === '');
+  let { start } = node;
+  const before = () => comments.find(({ end }) => end <= start && code.slice(end, start).trim() === '');
+  let comment = before();
+  while (comment?.type === 'Line') {
+    start = comment.start;
+    comment = before();
+  }
   if (!comment?.value.startsWith('*')) return '';
   return comment.value
     .replace(/^\s*\*+ ?/gm, '')

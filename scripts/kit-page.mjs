@@ -1,4 +1,5 @@
-// Tables of what `allium/kit` exports, by the files in packages/allium/src/kit: names, parameters, and what their JSDoc says.
+// Tables of what modules export: names, parameters, and what their JSDoc says. Those of `allium/kit` go by the files in
+// packages/allium/src/kit.
 
 import { basename, dirname, join } from 'node:path';
 import { commentOf, sourceAt } from './interfaces.mjs';
@@ -6,21 +7,29 @@ import { commentOf, sourceAt } from './interfaces.mjs';
 /** @import { Node, Source } from './interfaces.mjs' */
 /** @typedef {{ name: string, shown: string, text: string, example: string }} KitName */
 
-/** @returns {KitName[]} What a file of the kit exports, functions first, each by its name. */
-export function kitNames(/** @type {string} */ path) {
+/**
+ * @param {boolean} withTypes Types too, or only what is there at run time?
+ * @returns {KitName[]} What a file exports, functions first, each by its name.
+ */
+export function kitNames(/** @type {string} */ path, withTypes = true) {
   const source = sourceAt(path);
   /** @type {KitName[]} */
   const found = source.program.body
     .filter((/** @type {Node} */ { type }) => /^Export(?:Named|All)Declaration$/.test(type))
+    .filter((/** @type {Node} */ { exportKind }) => withTypes || exportKind !== 'type')
     .flatMap((/** @type {Node} */ statement) => {
-      if (statement.declaration) return nameOf(statement, statement.declaration.id.name, source);
+      if (statement.declaration) return nameOf(statement, declaredName(statement), source);
       const target = join(dirname(path), statement.source.value.replace(/\.js$/, '.ts'));
       if (statement.type === 'ExportAllDeclaration') return namespaceOf(target, statement.exported.name);
-      return statement.specifiers.map((/** @type {Node} */ { local, exported }) =>
-        foundIn(target, local.name, exported.name),
-      );
+      return statement.specifiers
+        .filter((/** @type {Node} */ { exportKind }) => withTypes || exportKind !== 'type')
+        .map((/** @type {Node} */ { local, exported }) => foundIn(target, local.name, exported.name));
     });
   return found.sort((a, b) => Number(isType(a)) - Number(isType(b)) || (a.name < b.name ? -1 : 1));
+}
+
+function declaredName(/** @type {Node} */ { declaration }) {
+  return (declaration.id ?? declaration.declarations[0].id).name;
 }
 
 /** The first sentence of the comment that a file of the kit begins with: `Options: checks for factories.` → both halves. */
@@ -48,25 +57,32 @@ function namespaceOf(/** @type {string} */ path, /** @type {string} */ name) {
     .flatMap((/** @type {Node} */ statement) => {
       if (statement.type === 'ExportAllDeclaration')
         return namespaceOf(join(dirname(path), statement.source.value.replace(/\.js$/, '.ts')), name);
-      const own = statement.declaration.id?.name ?? statement.declaration.declarations[0].id.name;
-      return nameOf(statement, `${name}.${own}`, source);
+      return nameOf(statement, `${name}.${declaredName(statement)}`, source);
     });
 }
 
+/** @returns {KitName} */
 function foundIn(/** @type {string} */ path, /** @type {string} */ local, /** @type {string} */ name) {
   const source = sourceAt(path);
-  const statement = source.program.body.find(
+  const statement = source.program.body.findLast(
     (/** @type {Node} */ node) =>
-      node.type === 'ExportNamedDeclaration' && node.declaration?.id?.name === local,
+      node.type === 'ExportNamedDeclaration' && node.declaration && declaredName(node) === local,
   );
-  if (!statement) throw new Error(`${path} does not declare ${local}.`);
-  return nameOf(statement, name, source);
+  if (statement) return nameOf(statement, name, source);
+  const door = source.program.body.find(
+    (/** @type {Node} */ node) =>
+      node.source && node.specifiers?.some((/** @type {Node} */ { exported }) => exported?.name === local),
+  );
+  if (!door) throw new Error(`${path} does not export ${local}.`);
+  const further = join(dirname(path), door.source.value.replace(/\.js$/, '.ts'));
+  const one = door.specifiers.find((/** @type {Node} */ { exported }) => exported?.name === local);
+  return foundIn(further, one.local.name, name);
 }
 
 /** @returns {KitName} */
 function nameOf(/** @type {Node} */ statement, /** @type {string} */ name, /** @type {Source} */ source) {
   const [text = '', example = ''] = commentOf(statement, source).split(/ ?@example /);
-  if (text === '') throw new Error(`${name} of the kit has no JSDoc that says what it does.`);
+  if (text === '') throw new Error(`${name} has no JSDoc that says what it does.`);
   const { declaration } = statement;
   const shown =
     declaration.type === 'FunctionDeclaration'
@@ -105,7 +121,10 @@ function parameter(/** @type {Node} */ node) {
 }
 
 function contextName(/** @type {Node} */ { typeAnnotation }) {
-  const name = typeAnnotation?.typeAnnotation?.typeName?.name;
+  const type = typeAnnotation?.typeAnnotation;
+  const name =
+    type?.typeName?.name === 'Pick' ? type.typeArguments.params[0].typeName.name : type?.typeName?.name;
   if (/Context$/.test(name ?? '')) return 'ctx';
+  if (name === 'ClientMessage') return 'message';
   return name === 'ModelResponse' ? 'response' : undefined;
 }

@@ -1,5 +1,5 @@
-// Writes docs/reference/options.md, messages.md, test-kit.md and kit.md: tables of what the interfaces in the sources say of
-// their members, between texts that are kept here. A test keeps the pages equal to what this makes.
+// Writes docs/reference/options.md, messages.md, test-kit.md, kit.md and names.md: tables of what the sources say of their
+// interfaces and exports, between texts that are kept here. A test keeps the pages equal to what this makes.
 //   node scripts/options-pages.mjs
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { interfaceOf } from './interfaces.mjs';
 import { kitNames, kitTitle } from './kit-page.mjs';
-import { KIT_TEXT, MESSAGES_TEXT, OPTIONS_TEXT, TEST_KIT_TEXT } from './options-texts.mjs';
+import { KIT_TEXT, MESSAGES_TEXT, NAMES_TEXT, OPTIONS_TEXT, TEST_KIT_TEXT } from './options-texts.mjs';
 import { alliumFolder, root } from './repository.mjs';
 
 const folder = join(root, 'docs/reference');
@@ -19,6 +19,7 @@ export function optionsPages() {
     ['messages.md', MESSAGES_TEXT],
     ['test-kit.md', TEST_KIT_TEXT],
     ['kit.md', KIT_TEXT],
+    ['names.md', NAMES_TEXT],
   ].map(([name, text]) => ({
     path: join(folder, /** @type {string} */ (name)),
     text: filled(/** @type {string} */ (text)),
@@ -33,7 +34,8 @@ const notice =
  * members after it where not all are wanted (`name=value` also says its default); `@fields` is the same for what people
  * are given rather than write; `@shapes kernel/messages.ts A B` is that of one with a row per interface,
  * `@laws testing/middleware-laws` of one with a row per law and its statement, and
- * `@kit kit/options.ts` of a chapter with a row per export.
+ * `@kit kit/options.ts` of a chapter with a row per export, and `@names index.ts` of a table with a row per export that is
+ * no type.
  */
 function filled(/** @type {string} */ text) {
   const lines = text.trim().split('\n');
@@ -48,6 +50,7 @@ function tableFor(/** @type {string} */ line) {
   if (kind === '@shapes') return shapesTable(file, names);
   if (kind === '@laws') return lawsTable(file);
   if (kind === '@kit') return kitChapter(file);
+  if (kind === '@names') return namesTable(kitNames(file, false));
   return undefined;
 }
 
@@ -106,11 +109,15 @@ function shapesTable(/** @type {string} */ file, /** @type {readonly string[]} *
 
 function kitChapter(/** @type {string} */ file) {
   const { title, text } = kitTitle(file);
-  const rows = kitNames(file).map(({ shown, text: what, example }) => {
-    const says = example === '' ? what : `${what} For example: \`${example}\``;
-    return `| ${code(shown)} | ${escaped(says)} |`;
-  });
-  return [`## ${title}`, '', text, '', '| name | what it is |', '|---|---|', ...rows].join('\n');
+  const names = kitNames(file).map((one) =>
+    one.example === '' ? one : { ...one, text: `${one.text} For example: \`${one.example}\`` },
+  );
+  return [`## ${title}`, '', text, '', namesTable(names)].join('\n');
+}
+
+function namesTable(/** @type {readonly { shown: string, text: string }[]} */ names) {
+  const rows = names.map(({ shown, text }) => `| ${code(shown)} | ${escaped(text)} |`);
+  return ['| name | what it is |', '|---|---|', ...rows].join('\n');
 }
 
 /** The laws in the order of the list in `index.ts`, which names what the other files of the folder export. */

@@ -244,8 +244,8 @@ where \`text\`, \`toolCall\` and \`thinking\` are:
 export const KIT_TEXT = `
 # The kit for authors
 
-\`allium/kit\` holds what middleware, models and tools need in addition to the public names of \`allium\`. The middleware of this package
-are written with these two and nothing else, so your own package can do whatever they do.
+\`allium/kit\` holds what middleware, models and tools need in addition to the public names of \`allium\`. The built-in middleware
+import nothing but these two, so your own package can do whatever they do.
 [Writing a middleware](../guide/writing-middleware.md) walks through one. Stores have more of their own in
 [\`allium/stores/kit\`](../../packages/allium/src/stores/kit/README.md), tests in [\`allium/testing\`](test-kit.md).
 
@@ -297,7 +297,41 @@ Unknown option \`time\` of twice(). Did you mean \`times\`? It takes: times, nam
 
 @kit kit/sinks.ts
 
+@kit kit/folders.ts
+
 @kit kit/journal.ts
 
 @kit kit/tracing.ts
+`;
+
+export const NAMES_TEXT = `
+# Names
+
+The functions, classes and constants that \`allium\` and its smaller entry points export. Types aren't listed: editors show them
+with their comments. Other pages have the rest: [the kit for authors](kit.md), [the box of middleware](middleware.md), the stores
+in the [README](../../README.md), and the README of each package.
+
+## \`allium\`
+
+@names index.ts
+
+## \`allium/testing\`
+
+@names testing/index.ts
+
+## \`allium/http\`
+
+@names http/index.ts
+
+## \`allium/http/client\`
+
+@names http/client/index.ts
+
+## \`allium/json-schema\`
+
+@names json-schema/index.ts
+
+## \`allium/registry\`
+
+@names registry/index.ts
 `;

@@ -1,11 +1,12 @@
 // The tables of options in docs/reference say what the interfaces say, and every option has a description.
 
 import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { Agent, tool } from 'allium';
 import { scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { optionsPages } from '../scripts/options-pages.mjs';
+import { root } from '../scripts/repository.mjs';
 
 describe.each(optionsPages())('$path', ({ path, text }) => {
   it('is what scripts/options-pages.mjs writes', () => {
@@ -50,5 +51,37 @@ describe('docs/reference/options.md', () => {
     expect(ofResume.length).toBeGreaterThan(ofRun.length);
     for (const name of ofResume)
       expect(section('`run(') + section('`resume('), name).toContain(`| \`${name}\` |`);
+  });
+});
+
+describe('the pages of names', () => {
+  const pages = optionsPages();
+  const page = (name: string) => pages.find(({ path }) => basename(path) === name)!.text;
+
+  it.each(['', '/testing', '/http', '/http/client', '/json-schema', '/registry'])(
+    'have everything that allium%s exports',
+    async (entry) => {
+      const chapter = page('names.md').split(`\n## \`allium${entry}\`\n`)[1]!.split('\n## ')[0]!;
+      const names = Object.keys(await import(`allium${entry}`));
+      const listed = [...chapter.matchAll(/^\| `(?:new )?(\w+)/gm)].map(([, name]) => name!);
+      expect(listed.toSorted()).toEqual(names.toSorted());
+    },
+  );
+
+  it('have everything that allium/kit exports', async () => {
+    const names = Object.keys(await import('allium/kit'));
+    expect(names.filter((name) => !new RegExp(`^\\| \`(new )?${name}\\b`, 'm').test(page('kit.md')))).toEqual(
+      [],
+    );
+  });
+
+  it('have a chapter for each file of the kit', () => {
+    const index = readFileSync(join(root, 'packages/allium/src/kit/index.ts'), 'utf8');
+    const texts = readFileSync(join(root, 'scripts/options-texts.mjs'), 'utf8');
+    const files = [...index.matchAll(/^export \* from '\.\/(.*)\.js';$/gm)].map(
+      ([, name]) => `@kit kit/${name}.ts`,
+    );
+    expect(files.length).toBeGreaterThan(10);
+    for (const file of files) expect(texts).toContain(`\n${file}\n`);
   });
 });

@@ -1,6 +1,7 @@
 /** How a command ends: every exit code and its meaning. */
 import { AlliumError, RunError, type RunStatus } from 'allium';
 
+/** The exit codes, by name. */
 export const EXIT = {
   done: 0,
   failed: 1,

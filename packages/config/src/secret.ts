@@ -1,6 +1,7 @@
-/** A value from the environment. It prints as `***` everywhere; only `reveal()` returns it. */
+/** Values that must not be printed. */
 const inspect = Symbol.for('nodejs.util.inspect.custom');
 
+/** A value from the environment. It prints as `***` everywhere; only `reveal()` returns it. */
 export class Secret {
   readonly #value: string;
 

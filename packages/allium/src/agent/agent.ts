@@ -43,6 +43,13 @@ declare module '../kernel/protocol/contexts.js' {
   interface RunningAgent extends Agent {}
 }
 
+/**
+ * A model with tools and middleware. One agent serves any number of runs and sessions at once.
+ *
+ * @example
+ * const agent = new Agent({ model, tools: [add], middleware: [retry()] });
+ * const { text } = await agent.run('What is 2 + 3?');
+ */
 export class Agent {
   readonly name: string;
   readonly model: Model;

@@ -7,7 +7,7 @@ export function defineMiddleware(middleware: Middleware): Middleware {
   return middleware;
 }
 
-/** An empty class for people who like classes: implement the hooks you need. */
 export interface BaseMiddleware extends Middleware {}
+/** An empty class for people who like classes: implement the hooks you need. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the merge is the point; the class adds no member.
 export class BaseMiddleware {}

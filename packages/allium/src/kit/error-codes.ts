@@ -2,6 +2,7 @@
 
 import { KERNEL_CODES } from '../kernel/lib/errors.js';
 
+/** What each error code means. */
 export const ERROR_CODES = {
   ...KERNEL_CODES,
   FALLBACK_EXHAUSTED:

@@ -1,4 +1,4 @@
-/** Makes folders for middleware and stores that keep files. */
+/** Folders: making them, for middleware and stores that keep files. */
 
 /** The part of Node's `fs` that is used. */
 export interface FolderFiles {

@@ -45,7 +45,7 @@ export function terminalText(text: string): string {
     );
 }
 
-/** The same for JSON: hidden characters become `\uXXXX`, so that programs read the same value. */
+/** Shows JSON on terminals and in logs: hidden characters become `\uXXXX`, so programs read the same value. */
 export function terminalJson(json: string): string {
   if (typeof json !== 'string') throw invalidOption('json', 'text', json);
   if (PLAIN.test(json)) return json;

@@ -29,8 +29,8 @@ const FETCH = /^(fetch failed|terminated|failed to fetch|network ?error.*|load f
 const MAX_CAUSES = 8;
 
 /**
- * Network trouble, timeouts, 408, 409, 425, 429, 5xx, an overloaded provider, a stream that broke off. Never
- * stops, suspensions, aborts, refusals of a guard, or any other 4xx.
+ * Is the problem likely to pass? Yes: network trouble, timeouts, 408, 409, 425, 429, 5xx, an overloaded provider, a stream
+ * that broke off. No: stops, suspensions, aborts, refusals of a guard, any other 4xx.
  */
 export function isTransient(error: unknown): boolean {
   let lost = false;

@@ -16,6 +16,7 @@ export interface View {
   readonly status: 'idle' | 'running' | 'stalled' | 'done' | 'stopped' | 'suspended' | 'error' | 'aborted';
 }
 
+/** What is shown before the first event. */
 export const EMPTY_VIEW: View = { messages: [], tools: [], questions: [], status: 'idle' };
 
 /**

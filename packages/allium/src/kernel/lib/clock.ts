@@ -13,6 +13,7 @@ export interface Clock {
 /** A timer can hold 31 bits: about 25 days. */
 const LONGEST_TIMER = 2_147_483_647;
 
+/** The clock of this machine. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   // Whole milliseconds, like `now`: durations are shown and stored.

@@ -127,6 +127,7 @@ export interface UserInput {
 /** What you can pass as a user message. It gets its id when it is appended. */
 export type MessageInput = string | readonly UserContent[] | Message | UserInput;
 
+/** No tokens at all. */
 export const NO_USAGE: Usage = Object.freeze({
   inputTokens: 0,
   outputTokens: 0,
@@ -191,6 +192,7 @@ export function syntheticUserMessage(text: string, options: { readonly source: s
   return userMessage(text, { synthetic: true, source: options.source });
 }
 
+/** Is it a user message that no human typed? */
 export function isSyntheticMessage(message: Message): boolean {
   return message?.metadata?.synthetic === true;
 }
@@ -202,6 +204,7 @@ export function textOf(message: { readonly content: readonly { readonly type: st
   return text;
 }
 
+/** The tool calls in a message. */
 export function toolCallsOf(message: {
   readonly content: readonly { readonly type: string }[];
 }): readonly ToolCall[] {

@@ -52,7 +52,7 @@ export class Suspension extends Error {
   }
 }
 
-/** The reason of an aborted scope, thrown by whatever was waiting. */
+/** Thrown by what was waiting when its run or call is aborted. */
 export class Aborted extends Error {
   override readonly name = 'AbortError';
   readonly [CONTROL] = 'abort' as const;
@@ -81,6 +81,7 @@ export class RestartTurn extends Error {
 
 export type ControlSignal = StopRun | Suspension | Aborted | RestartTurn;
 
+/** Is it a control signal: a stop, a suspension, an abort or the restart of a turn? Code that catches errors must rethrow it. */
 export function isControl(error: unknown): error is ControlSignal {
   try {
     return typeof error === 'object' && error !== null && CONTROL in error;

@@ -6,7 +6,7 @@ import type { HookTotal, TraceRecord } from './trace.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
-/** The version new entries are written with. Readers accept every version up to it. */
+/** The version that new journal entries are written with. Readers accept every version up to it. */
 export const ENTRY_VERSION = 2;
 
 export interface TurnPlan {

@@ -24,7 +24,10 @@ const NO_LIMITS: Limits = { argsDepth: Number.POSITIVE_INFINITY, argsChars: Numb
 
 const NO_BLOCKS: Block[] = Object.freeze([]) as never;
 
-/** Throws `MODEL_STREAM_INVALID` for anything that isn't a part. */
+/**
+ * Puts the parts of a stream together to a response. `add(part)` throws `MODEL_STREAM_INVALID` for anything that isn't a
+ * part.
+ */
 export class ResponseAssembler {
   private blocks: Block[] = NO_BLOCKS;
   /** Blocks by key, separately for each kind: providers number them independently. */
