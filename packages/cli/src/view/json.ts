@@ -4,8 +4,8 @@ import { withTexts } from '../terminal/text.js';
 import { type View, withoutSecrets } from './view.js';
 
 /**
- * `redact` removes secrets from what others report: why a run ended, and what middleware say. Never from messages.
- * `redactError` does so if the run failed.
+ * Shows a run to a program: `write` gets a line of JSON for each event. `redact` removes secrets from what others report: why
+ * a run ended, and what middleware say. Never from messages. `redactError` does so if the run failed.
  */
 export function jsonView(
   write: (line: string) => void,

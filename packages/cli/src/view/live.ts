@@ -47,6 +47,7 @@ function streams(io: Io): Paper & { endLine(): void } {
   };
 }
 
+/** Shows a run to a person: the answer on stdout, everything else on stderr. */
 export function liveView(io: Io, options: LiveOptions = {}): View {
   const { quiet = false, stream = io.stdout.isTTY === true, redact = (text) => text } = options;
   const { redactError = redact, now = () => performance.now() } = options;
