@@ -33,7 +33,7 @@ export interface IoParts {
   readonly signal?: AbortSignal;
 }
 
-/** Whoever needs no input doesn't touch `parts.stdin`: for Node that would mean to open it. */
+/** The streams of a process, for a command. `parts.stdin` is read only when it is needed: reading `process.stdin` opens it. */
 export function makeIo(parts: IoParts): Io {
   const { stdout, stderr, env, cwd, signal } = parts;
   return {
