@@ -1,0 +1,42 @@
+/** How changes that come in live meet a filtered list of runs. */
+import { expect, it } from 'vitest';
+import { updated } from '../web/src/run-rows.js';
+import type { RunRow } from './wire.js';
+
+const USAGE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0 };
+const row = (runId: string, more: Partial<RunRow> = {}): RunRow => ({
+  sessionId: 's',
+  runId,
+  status: 'running',
+  startedAt: 0,
+  updatedAt: 0,
+  input: 'Hello',
+  turns: 1,
+  toolCalls: 0,
+  toolErrors: 0,
+  usage: USAGE,
+  models: [],
+  verdicts: [],
+  waiting: 0,
+  seq: 1,
+  ...more,
+});
+const ids = (rows: readonly RunRow[]) => rows.map(({ runId }) => runId);
+
+it('a run whose messages were searched stays when it goes on', () => {
+  const later = row('a', { status: 'done' });
+  expect(updated([row('a'), row('b')], [later], { text: 'refund' })).toEqual([later, row('b')]);
+  expect(ids(updated([row('a')], [later], { text: 'refund', status: 'running' }))).toEqual([]);
+});
+
+it('a new run comes in if its row says the text and fits the other filters', () => {
+  const query = { text: 'REFUND', status: 'error' };
+  const fresh = [
+    row('asks', { status: 'error', input: 'A refund, please' }),
+    row('refund-1', { status: 'error' }),
+    row('stops', { status: 'error', stop: { reason: 'guardrail', message: 'No refund.' } }),
+    row('other', { status: 'error' }),
+    row('runs', { input: 'A refund, please' }),
+  ];
+  expect(ids(updated([row('a')], fresh, query)).sort()).toEqual(['a', 'asks', 'refund-1', 'stops']);
+});
