@@ -12,7 +12,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     reportCompressedSize: false,
-    // The packages that are in the page allow that if their licences come with them.
+    // The licences of the packages in the page demand to be shipped with it.
     license: { fileName: 'licenses.md' },
     rolldownOptions: {
       output: {

@@ -107,7 +107,8 @@ export async function play(
 }
 
 /**
- * Calls back with changed runs until it is closed. `hello`: connected, so what was loaded before may be old.
+ * Calls `runs` with changed runs until it is closed, and `hello` whenever it is connected: what was loaded before may be
+ * outdated.
  */
 export function watch(
   hello: () => void,

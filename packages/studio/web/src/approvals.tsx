@@ -13,7 +13,7 @@ export function Approvals() {
   const [error, setError] = useState<string>();
   const load = async () => {
     try {
-      // Pages are read until questions are found, or the end.
+      // A page of sessions may have no questions: read on until some are found.
       let found: readonly Question[] = [];
       let next: string | undefined;
       do {
@@ -85,7 +85,7 @@ export function QuestionCard({
   const fields = useRef({ problems: new Map<string, string>() });
   const form = useRef<HTMLFormElement>(null);
   const chose = useRef(false);
-  // The button that was pressed is gone, and the keyboard must not start over.
+  // The button that was pressed is gone. Without a focus, the next key would start at the top of the page.
   useEffect(() => {
     if (chose.current) form.current?.querySelector<HTMLElement>('input, textarea, select, button')?.focus();
     chose.current = true;

@@ -4,10 +4,10 @@ import 'uplot/dist/uPlot.min.css';
 import { dayName, dollars, shown, tokens } from './format.js';
 import type { Series } from './money.js';
 
-/** Shades of the one accent, told apart by dashes as well. */
+/** The lines are shades of one colour, so their dashes tell them apart. */
 const DASHES: readonly (readonly number[])[] = [[], [8, 4], [2, 3], [12, 4, 2, 4], [5, 2], [1, 4]];
 
-/** The same in a legend, as far as a border can. */
+/** The border that looks most like each of them, for the legend. */
 const BORDERS = ['solid', 'dashed', 'dotted', 'dashed', 'dotted', 'dotted'] as const;
 
 export function draw(
@@ -64,7 +64,7 @@ export function draw(
   );
 }
 
-/** A canvas doesn't understand variables nor, in some browsers, `color-mix`, so an element works the colour out. */
+/** A colour for a canvas, worked out by an element: a canvas knows no variables and, in some browsers, no `color-mix`. */
 function resolved(text: string): string {
   const probe = document.createElement('i');
   probe.style.color = text;

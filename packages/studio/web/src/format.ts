@@ -67,7 +67,7 @@ export function shown(text: string): string {
   });
 }
 
-/** JSON for people; whatever is not JSON stays as it is. */
+/** Indents JSON. Any other text stays as it is. */
 export function pretty(text: string): string {
   if (text.length > 200_000) return text;
   try {

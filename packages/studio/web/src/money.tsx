@@ -8,7 +8,7 @@ import { linkTo, route, setQuery, theme } from './state.js';
 
 type What = 'cost' | 'tokens';
 const BY: readonly SpendBy[] = ['model', 'tenant', 'session'];
-/** Lines of a chart; everything else is one more. */
+/** How many keys get a line of their own. The others share one more. */
 const LINES = 5;
 
 export function Money() {
@@ -137,7 +137,7 @@ function plus(a: Sum, b: Sum): Sum {
   };
 }
 
-/** The largest first. */
+/** Sums by key, the largest first. */
 function byKey(points: readonly SpendPoint[]): readonly Sum[] {
   const all = new Map<string, Sum>();
   for (const point of points) {
@@ -149,7 +149,7 @@ function byKey(points: readonly SpendPoint[]): readonly Sum[] {
 
 const DAY = 86_400_000;
 
-/** Stacked bars would hide small ones: a line for each key, the rest together. */
+/** A line for each of the largest keys, and one for all others. Stacked bars would hide the small ones. */
 function Chart({
   points,
   keys,

@@ -293,7 +293,7 @@ function Rules({
   );
 }
 
-/** Only names are known: no agent with this plan is configured here. */
+/** A plan of which only the names are known, because no agent here has it. */
 function Plain({
   plan,
   figures,

@@ -20,7 +20,7 @@ const LABELS: Readonly<Record<string, string>> = {
 };
 
 export function statusLabel({ status, updatedAt }: Pick<RunRow, 'status' | 'updatedAt'>): string {
-  // Nobody knows whether the process is still there; after a while it is more likely that it is not.
+  // Nothing tells whether its process still runs. After two silent minutes it probably does not.
   if (status === 'running' && Date.now() - updatedAt > 120_000) return 'unfinished';
   return LABELS[status] ?? status;
 }
@@ -100,7 +100,7 @@ export function Problem({
   );
 }
 
-/** Most characters that are put into the page at once. */
+/** The most characters that are put into the page at once. */
 const MOST = 100_000;
 
 /** A text that may be cut: the rest is fetched when somebody asks for it. */

@@ -256,7 +256,7 @@ function heard(side: Side, event: PlayEvent): Side {
     case 'verdict': {
       const note: Line = { kind: 'note', text: `${event.by}: ${event.action} at ${event.point}` };
       const last = side.lines.at(-1);
-      // A guard judges while the answer is streamed, and must not cut it in two.
+      // Guards judge while the answer streams. Their notes stand before it, so that they don't cut it in two.
       if (last?.kind !== 'text') return added(side, note);
       return { ...side, lines: [...side.lines.slice(0, -1), note, last] };
     }

@@ -207,7 +207,7 @@ async function copyTest(session: string, run: string): Promise<void> {
   }
 }
 
-/** The time, every second while something lasts. */
+/** The current time, updated every second while the run is under way. */
 function useNow(runs: boolean): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {

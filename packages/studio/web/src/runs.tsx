@@ -63,7 +63,7 @@ export function Runs() {
         ),
     });
   }, [filter]);
-  // Continues until there is something to see, or the end.
+  // A page may have no row that fits: load on until there is something to see.
   useEffect(() => {
     if (
       list.loaded &&
@@ -113,7 +113,7 @@ export function Runs() {
   );
 }
 
-/** Most stores have none, and a list of thousands helps nobody. */
+/** How many damaged sessions are listed at most: nobody reads thousands. */
 const DAMAGED = 20;
 
 function Damaged({ sessions }: { readonly sessions: readonly DamagedSession[] }) {

@@ -71,7 +71,7 @@ export function setTheme(next: Theme): void {
   try {
     localStorage.setItem('theme', next);
   } catch {
-    // A browser that keeps nothing follows the system.
+    // Nothing can be stored here, so the next page follows the system again.
   }
 }
 setTheme(theme.value);

@@ -70,7 +70,7 @@ export function Flow<T>({
 }: {
   readonly items: readonly T[];
   readonly keyOf: (item: T) => string;
-  /** A height before it is known. */
+  /** The height of a block that was never shown. */
   readonly guess: number;
   readonly render: (item: T) => ComponentChildren;
   /** The key of what should be in sight. */
@@ -111,7 +111,7 @@ export function Flow<T>({
       const known = heights.current.get(key);
       if (known === real) continue;
       const index = Number((child as HTMLElement).dataset.index);
-      // What is above the edge must not push what is being read.
+      // Blocks above the visible part must not move what is being read.
       if (offsets[index + 1]! <= top) above += real - (known ?? guess);
       heights.current.set(key, real);
       changed = true;
@@ -140,7 +140,7 @@ export function Flow<T>({
   );
 }
 
-/** The block that holds this place. */
+/** The index of the block at this offset. */
 function indexAt(offsets: readonly number[], place: number): number {
   let low = 0;
   let high = offsets.length - 1;

@@ -21,7 +21,7 @@ export function Waterfall({
   onChoose,
 }: {
   readonly spans: readonly SpanRow[];
-  /** The end of what still lasts. */
+  /** Where bars end that are not over yet. */
   readonly now: number;
   readonly chosen: string | undefined;
   readonly onChoose: (span: SpanRow) => void;
@@ -151,7 +151,7 @@ function linear(spans: readonly SpanRow[], now: number): Scale {
   return { place: (at) => (at - from) / (to - from), total: to - from, squeezes: false };
 }
 
-/** Time in which nothing worked, a person thought, or the process was gone, takes a narrow strip however long it was. */
+/** Time without work, while a person was thinking or the process was gone, is a narrow strip, however long it was. */
 function squeezed(spans: readonly SpanRow[], now: number): Scale {
   const [from, to] = range(spans, now);
   const waits = new Set(spans.filter(({ kind }) => kind === 'wait').map(({ messageId }) => messageId));
