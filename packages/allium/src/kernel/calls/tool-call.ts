@@ -247,7 +247,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
 
   /** Another call ended the run while this one waited to begin or to retry. */
   isCutOff(error: unknown): boolean {
-    return error === this.halted && this.latched === undefined;
+    return this.halted !== undefined && error === this.halted && this.latched === undefined;
   }
 
   /** What the model reads about a call that has no result. */

@@ -76,6 +76,18 @@ describe('a tool that throws', () => {
     expect(result.changes).toContainEqual({ turn: 1, by: 'kernel', what: '"breaks" failed: No disk.' });
   });
 
+  it('may throw nothing at all, as Promise.reject() does; so may a layer around it', async () => {
+    const layer: Middleware = { name: 'layer', wrapTool: () => Promise.reject() };
+    for (const [middleware, words] of [
+      [[], '"breaks" failed: undefined'],
+      [[layer], '"breaks" was not completed: middleware "layer" failed: undefined'],
+    ] as const) {
+      const { result, seen } = await failing(undefined, [...middleware]);
+      expect(result.messages.map(textOf)).toEqual(['go', '', words, 'done']);
+      expect(seen).toMatchObject({ message: { isError: true }, error: undefined });
+    }
+  });
+
   it('is shown without its error if a guard objects to it, its stack or its causes', async () => {
     const guard: Middleware = {
       name: 'secrets',
