@@ -296,6 +296,11 @@ export function codeOf(error: unknown): string | undefined {
   return readOr(undefined, () => (error instanceof AlliumError ? error.code : undefined));
 }
 
+/** Does it name what caused it? */
+export function hasCause(error: unknown): boolean {
+  return readOr(false, () => (error as Partial<Error> | null | undefined)?.cause !== undefined);
+}
+
 /** The code of an error, or its name: safe to log. */
 export function errorKind(error: unknown): string {
   if (typeof error !== 'object' || error === null) return typeof error;

@@ -19,6 +19,7 @@ import {
   attribute,
   codeOf,
   errorKind,
+  hasCause,
   messageOf,
   sessionConflict,
 } from '../lib/errors.js';
@@ -281,7 +282,7 @@ function toRunError(run: Run, error: unknown, result: RunResult): RunError {
 /** The error that a hook was handling when it threw its own, unless that one names it as its `cause`. */
 function handled(run: Run, error: unknown, raisedBy: Attribution | undefined): string {
   const handling = raisedBy?.handling;
-  if (handling === undefined || (error as Partial<Error> | null)?.cause !== undefined) return '';
+  if (handling === undefined || hasCause(error)) return '';
   return `, handling: ${safeValue(messageOf(handling), run) ?? errorKind(handling)}`;
 }
 

@@ -238,6 +238,12 @@ describe('an object that cannot be touched', () => {
     ['a model', scriptedModel([failWith(untouchable()), 'next']), [], 'MODEL_ERROR'],
     ['beforeModel', scriptedModel(['next']), [{ name: 'bad', beforeModel: throwing }], 'MIDDLEWARE_ERROR'],
     ['onRunEnd', scriptedModel(['next']), [{ name: 'bad', onRunEnd: throwing }], 'MIDDLEWARE_ERROR'],
+    [
+      'onError',
+      scriptedModel([failWith(new Error('no'))]),
+      [{ name: 'bad', onError: throwing }],
+      'MIDDLEWARE_ERROR',
+    ],
   ];
 
   it.each(places)('thrown by %s fails the run and nothing else', async (_, model, middleware, code) => {
