@@ -148,6 +148,15 @@ describe('mcp()', () => {
     expect(logged()).toEqual(['start', 'start']);
   });
 
+  it('reports a server that dies while a helper of it lives on, and starts it again', async () => {
+    const server = program({ timeoutMs: 5000 });
+    const first = await calling(server, call('orphan')).agent.run('go');
+    expect(results(first)[0]).toContain('went away during the call of "orphan"');
+    expect(results(await calling(server, call('echo', { text: 'again' })).agent.run('go'))).toEqual([
+      'echo: again',
+    ]);
+  });
+
   it('says so if a program sends too much, in an answer or before', async () => {
     const tooMuch = /The server sent more than \d+ bytes at once\. .*raise `maxAnswerBytes`/;
     const server = program({ maxAnswerBytes: 65_536 });

@@ -1,6 +1,8 @@
 /** How the bytes get to a server: through a program's standard input and output, or over HTTP. */
 
+import type { ChildProcess } from 'node:child_process';
 import type { Transport } from '@modelcontextprotocol/client';
+import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { AlliumError } from 'allium';
 import { tooLarge, withBoundedAnswers } from './bounded-answers.js';
 import type { Headers, Settings } from './options.js';
@@ -51,6 +53,7 @@ async function program(
     maxBufferSize: maxAnswerBytes,
     ...(cwd !== undefined && { cwd }),
   });
+  endWithProcess(transport);
   let tail = '';
   transport.stderr?.on('data', (chunk) => {
     tail = (tail + chunk).slice(-MAX_SAID);
@@ -64,4 +67,25 @@ async function program(
     onTooLarge.connection(error);
   };
   return { transport, said: () => cutOff + (tail.trim() === '' ? '' : `\nIt said: ${tail.trim()}`) };
+}
+
+/** How long what a program has said may stay unread after its end. */
+const LAST_WORDS_MS = 500;
+
+/**
+ * For the library, a program has ended when nobody holds its pipes any more. A helper that it started may hold them for ever:
+ * then calls would wait for their time limit, and the program would not be started again.
+ */
+function endWithProcess(transport: StdioClientTransport): void {
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    const { _process: child } = transport as unknown as { readonly _process: ChildProcess };
+    child.once('exit', () => {
+      const timer = setTimeout(() => {
+        for (const pipe of child.stdio) pipe?.destroy();
+      }, LAST_WORDS_MS);
+      child.once('close', () => clearTimeout(timer));
+    });
+  };
 }
