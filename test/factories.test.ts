@@ -81,7 +81,7 @@ describe.each([
   [
     'postgresStore',
     postgresStore as Factory,
-    'connectionString, pool, maxConnections, schema, prepare, setup',
+    'connectionString, pool, maxConnections, schema, prepare, notify, setup',
   ],
   ['redisStore', redisStore as Factory, 'url, client, prefix'],
 ])('%s()', (name, make, takes) => {

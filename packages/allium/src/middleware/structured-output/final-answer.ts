@@ -35,7 +35,7 @@ export function finalAnswerTool(name: string, schema: JsonSchema): Tool {
  * Arguments are objects, and providers take only objects as answers. So an answer that isn't one, or may not be one, is
  * wrapped in one.
  */
-export function isWrapped({ type }: JsonSchema): boolean {
+function isWrapped({ type }: JsonSchema): boolean {
   return type !== 'object';
 }
 
