@@ -48,15 +48,14 @@ export class LiveMessage {
     this.watched = run.watched;
   }
 
-  /** Holds events back until this resolves. If it rejects, they are never emitted. */
-  holdUntil(allowed: Promise<void>): void {
+  /** Holds events back. Returns what emits them; if nobody calls it, they are never emitted. */
+  hold(): () => void {
     this.held = [];
-    const release = (): void => {
+    return () => {
       const { held = [] } = this;
       this.held = undefined;
       for (const event of held) this.emit(event);
     };
-    allowed.then(release, () => {});
   }
 
   get isHeld(): boolean {

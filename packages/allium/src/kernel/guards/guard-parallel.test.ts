@@ -93,6 +93,22 @@ describe('a guard beside the first model call', () => {
     );
   });
 
+  it('shows the answer before its end, however close the verdict and the answer are', async () => {
+    const answer = ['message_start', 'message_update', 'message_end'];
+    for (let steps = 0; steps < 40; steps++) {
+      const judge = async (): Promise<void> => {
+        for (let i = 0; i < steps; i++) await undefined;
+      };
+      const beside = defineMiddleware({ name: 'beside', guard: { on: ['input'], parallel: true, judge } });
+      const { session } = agentOf(['Hello.'], beside);
+      const { events } = await collect(session.stream('hi'));
+      expect(types(events), `${steps} steps`).toEqual([
+        ...['agent_start', 'turn_start', 'message_start', 'message_end', ...answer],
+        ...['turn_end', 'agent_end'],
+      ]);
+    }
+  });
+
   it('streams on as soon as it has allowed the input', async () => {
     const { middleware, answer } = waiting();
     let go!: () => void;

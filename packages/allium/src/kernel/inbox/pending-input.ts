@@ -22,6 +22,7 @@ export class PendingInput {
   private readonly judged: Overlay[] = [];
   /** Model calls that depend on it. */
   private readonly calls: Scope[] = [];
+  private readonly waiting: (() => void)[] = [];
 
   constructor(
     private readonly run: InboxRun,
@@ -42,6 +43,11 @@ export class PendingInput {
   /** Resolves once the input is in the history; rejects if a guard refused it. */
   allowed(): Promise<void> {
     return this.verdict;
+  }
+
+  /** Calls this once the input is allowed, at once: an answer that comes at the same moment must not overtake it. */
+  whenAllowed(release: () => void): void {
+    this.waiting.push(release);
   }
 
   /** Aborts this model call if the input is refused. */
@@ -68,6 +74,7 @@ export class PendingInput {
       for (const written of this.judged) run.cells.stage(written);
       await take();
       run.pendingInput = undefined;
+      for (const release of this.waiting) release();
     } catch (error) {
       for (const call of this.calls) call.abort(error);
       // Don't wait for guards that haven't answered.

@@ -35,7 +35,7 @@ function newMessage(run: ModelRun): LiveMessage {
   const { pendingInput } = run;
   const before = run.open.count + (pendingInput?.messages.length ?? 0);
   const live = new LiveMessage(run, run.messageId(before + 1));
-  if (pendingInput) live.holdUntil(pendingInput.allowed());
+  pendingInput?.whenAllowed(live.hold());
   return live;
 }
 
