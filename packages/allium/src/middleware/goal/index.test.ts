@@ -206,7 +206,10 @@ describe('a goal', () => {
     ]);
   });
 
-  it('goes on after a resume by another agent, with its count', async () => {
+  it.each([
+    ['', {}],
+    [', even if the goal is named again', { goal: ' x ' }],
+  ])('goes on after a resume by another agent, with its count%s', async (_, again) => {
     const store = memoryStore();
     const asking = tool({
       name: 'ask',
@@ -220,8 +223,24 @@ describe('a goal', () => {
     expect(first.outcomeOf(paused)).toMatchObject({ status: 'open', evaluations: 1 });
     const second = setup(['b', 'c'], [no(), yes], {}, { store, tools: [asking] });
     const answers = { [paused.pending[0]!.id]: { type: 'approve' as const } };
-    const result = await second.agent.session('s').resume({ answers });
+    const result = await second.agent.session('s').resume({ answers, ...again });
     expect(second.outcomeOf(result)).toMatchObject({ condition: 'x', status: 'achieved', evaluations: 3 });
+  });
+
+  it('takes another goal that a resume names', async () => {
+    const store = memoryStore();
+    const asking = tool({
+      name: 'ask',
+      description: 'Asks.',
+      input: z.object({}),
+      execute: async (_, ctx) => (await ctx.suspend({ title: 'May I?' })).type,
+    });
+    const first = setup([toolCalls({ name: 'ask' })], [], {}, { store, tools: [asking] });
+    const paused = await first.agent.session('s').run('Fix it.', { goal: 'x' });
+    const second = setup(['b'], [yes], {}, { store, tools: [asking] });
+    const answers = { [paused.pending[0]!.id]: { type: 'approve' as const } };
+    const result = await second.agent.session('s').resume({ answers, goal: 'y' });
+    expect(second.outcomeOf(result)).toMatchObject({ condition: 'y', status: 'achieved', evaluations: 1 });
   });
 
   it('is each run’s own, with one instance for concurrent runs', async () => {

@@ -88,7 +88,8 @@ export function goal(options: GoalOptions): Goal {
         if (given === undefined) return;
         if (typeof given !== 'string' || given.trim() === '')
           throw invalidOption('goal', 'non-empty text', given);
-        ctx.state.set(current, opened(given));
+        // A resume may name the goal of its run again: its evaluations still count.
+        if (ctx.state.get(current)?.condition !== given.trim()) ctx.state.set(current, opened(given));
       },
       acceptMessage(message, ctx) {
         const condition = conditionOf(message);
