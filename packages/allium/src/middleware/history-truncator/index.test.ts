@@ -2,6 +2,7 @@ import {
   Agent,
   type Message,
   type Middleware,
+  type Session,
   syntheticUserMessage,
   textOf,
   tool,
@@ -9,7 +10,7 @@ import {
 } from 'allium';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { todoList } from 'allium/middleware/todo-list';
-import { collect, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
+import { collect, failWith, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -81,7 +82,7 @@ describe('historyTruncator', () => {
     const todos = [{ content: 'Look', status: 'in_progress' }];
     const model = scriptedModel([
       toolCalls({ name: 'write_todos', args: { todos } }),
-      toolCalls({ name: 'look' }),
+      toolCalls({ name: 'look', args: {} }),
       toolCalls({ name: 'write_todos', args: { todos: [{ content: 'Look', status: 'completed' }] } }),
       text('Rain.'),
     ]);
@@ -117,6 +118,34 @@ describe('historyTruncator', () => {
         ['question', '', 'found 1', 'found 2', 'Shorter.'],
         'maxTokens' in limits ? ['Shorter.', 'ok', 'next'] : ['next'],
       ]);
+    }
+  });
+
+  it('sends them also if the input came with an answer, and in a run without an input', async () => {
+    const seeded = [userMessage('one'), said('two'), userMessage('question')];
+    const starts: readonly ((session: Session) => Promise<unknown>)[] = [
+      (session) => session.run(seeded),
+      async (session) => {
+        await session.run('question').catch(() => {});
+        await session.continue();
+      },
+    ];
+    for (const [at, start] of starts.entries()) {
+      const look = tool({
+        name: 'look',
+        description: 'Looks.',
+        input: z.object({}),
+        async execute() {
+          await session.steer('Shorter.');
+          return 'found';
+        },
+      });
+      const refused = failWith(Object.assign(new Error('bad'), { status: 400 }));
+      const model = scriptedModel([...(at === 1 ? [refused] : []), toolCalls({ name: 'look' }), text('ok')]);
+      const middleware = [historyTruncator({ maxMessages: 1 })];
+      const session = new Agent({ model, tools: [look], middleware }).session('s');
+      await start(session);
+      expect(model.requests.at(-1)!.messages.map(textOf)).toEqual(['question', '', 'found', 'Shorter.']);
     }
   });
 

@@ -87,7 +87,6 @@ function windowOf(
   limits: Limits,
 ): readonly Message[] {
   const { pins, counts, runId } = limits;
-  const last = lastLasting(messages);
   const least = leastWindow(messages, runId);
   let cut = 0;
   let kept: readonly number[] = [];
@@ -101,7 +100,7 @@ function windowOf(
     if (settled) break;
   }
   if (kept.length === 0 && messages[cut]!.role !== 'user') {
-    const next = nextUser(messages, cut, last);
+    const next = nextUser(messages, cut, least);
     if (next >= 0) [cut, kept] = [next, led(messages, pins.before(messages, next, questions))];
     else kept = led(messages, [cut]).slice(0, -1);
   }
