@@ -232,10 +232,15 @@ describe('an answer that is not an object, from a model with a JSON mode', () =>
   it('keeps references in place', async () => {
     const own = { type: 'array', items: { anyOf: [{ type: 'number' }, { $ref: '#' }] } };
     const named = { anyOf: [{ $ref: '#/$defs/n' }, { type: 'null' }], $defs: { n: { type: 'number' } } };
-    const model = scriptedModel(['{"value":[1,[2]]}', '{"value":null}']);
+    const anchored = {
+      $id: 'https://example.com/a',
+      anyOf: [{ $ref: '#n' }, { $anchor: 'n', type: 'null' }],
+    };
+    const model = scriptedModel(['{"value":[1,[2]]}', '{"value":null}', '{"value":null}']);
     expect((await run(model, [structuredOutput({ schema: own })])).output).toEqual([1, [2]]);
     expect((await run(model, [structuredOutput({ schema: named })])).output).toBe(null);
-    const [first, second] = model.requests.map(({ settings }) => settings.responseSchema as never);
+    expect((await run(model, [structuredOutput({ schema: anchored })])).output).toBe(null);
+    const [first, second, third] = model.requests.map(({ settings }) => settings.responseSchema as never);
     expect(first).toMatchObject({
       properties: { value: { items: { anyOf: [{}, { $ref: '#/properties/value' }] } } },
     });
@@ -243,6 +248,9 @@ describe('an answer that is not an object, from a model with a JSON mode', () =>
       properties: { value: { anyOf: [{ $ref: '#/$defs/n' }, {}] } },
       $defs: { n: { type: 'number' } },
     });
+    const { $id, ...rest } = anchored;
+    expect(third).toMatchObject({ $id, properties: { value: rest } });
+    expect(third).not.toHaveProperty('properties.value.$id');
   });
 });
 

@@ -45,8 +45,9 @@ export function asObject(schema: JsonSchema): JsonSchema {
 
 /** References keep pointing to the same places. */
 function wrapped(given: JsonSchema): JsonSchema {
-  const { $defs, definitions, ...schema } = moved(given) as JsonSchema;
+  const { $id, $defs, definitions, ...schema } = moved(given) as JsonSchema;
   return {
+    ...($id !== undefined && { $id }),
     type: 'object',
     properties: { value: schema },
     required: ['value'],
@@ -56,13 +57,13 @@ function wrapped(given: JsonSchema): JsonSchema {
   };
 }
 
-/** With references to the root, and into it, changed to where it will be. Definitions stay at the root. */
+/** With references to the root, and into it, changed to where it will be. Its id and definitions stay at the root. */
 function moved(part: unknown): unknown {
   if (Array.isArray(part)) return part.map(moved);
   if (!isRecord(part)) return part;
   const entries = Object.entries(part).map(([key, value]) =>
     key === '$ref' && typeof value === 'string'
-      ? [key, value.replace(/^#(?!\/(?:\$defs|definitions)\/)/, '#/properties/value')]
+      ? [key, value.replace(/^#(?=\/(?!(?:\$defs|definitions)\/)|$)/, '#/properties/value')]
       : [key, moved(value)],
   );
   return Object.fromEntries(entries);
