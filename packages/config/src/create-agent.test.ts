@@ -487,12 +487,22 @@ it('secrets are revealed to the receiver, at any depth', async () => {
       seen.push(options);
       return defineMiddleware({ name: 'takes', beforeRun() {} });
     },
-    { optionsSchema: { type: 'object', properties: { n: { type: 'number' }, on: { type: 'boolean' } } } },
+    {
+      optionsSchema: {
+        type: 'object',
+        properties: {
+          n: { type: 'number' },
+          on: { type: 'boolean' },
+          tell: { type: ['boolean', 'string'] },
+          to: { type: ['boolean', 'string'] },
+        },
+      },
+    },
   );
   const toml =
-    '[allium]\nmodel = "${MODEL}"\n[allium.middleware]\nchain = [{ use = "takes", key = "Bearer ${KEY}", n = "${N}", on = "${ON}", list = [{ x = "${KEY}" }] }]';
+    '[allium]\nmodel = "${MODEL}"\n[allium.middleware]\nchain = [{ use = "takes", key = "Bearer ${KEY}", n = "${N}", on = "${ON}", tell = "${ON}", to = "${KEY}", list = [{ x = "${KEY}" }] }]';
   const { agent } = await make(toml, {}, {}, { MODEL: 'offline', KEY: 'k', N: '3', ON: 'false' });
-  expect(seen).toEqual([{ key: 'Bearer k', n: 3, on: false, list: [{ x: 'k' }] }]);
+  expect(seen).toEqual([{ key: 'Bearer k', n: 3, on: false, tell: false, to: 'k', list: [{ x: 'k' }] }]);
   expect(agent.model.id).toBe('offline');
   expect(new Secret('x').reveal()).toBe('x');
   undo();

@@ -24,10 +24,11 @@ export function reveal(value: unknown, schema?: unknown): unknown {
 /** The environment has only text. What can't be read as the wanted type stays text, and is refused as such. */
 function typed(text: string, schema: Schema): unknown {
   const types = typesOf(schema);
+  // Where a text would do as well, these two mean the switch.
+  if (types.includes('boolean') && /^(true|false)$/.test(text)) return text === 'true';
   if (types.includes('string')) return text;
   const number = text.trim() === '' ? Number.NaN : Number(text);
   if ((types.includes('number') || types.includes('integer')) && !Number.isNaN(number)) return number;
-  if (types.includes('boolean') && /^(true|false)$/.test(text)) return text === 'true';
   return text;
 }
 
