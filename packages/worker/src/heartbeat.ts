@@ -1,5 +1,6 @@
 /** A worker's sign of life: how many places it has, and that it is there. */
 import type { Backend } from './options.js';
+import { answerUnheard } from './unheard.js';
 
 /** A worker says at least this often that it is there. */
 const BEAT_MS = 2000;
@@ -26,7 +27,7 @@ export class Heartbeat {
     const { turns, onError } = this.backend;
     try {
       await this.once();
-      await turns.sweep(SWEEP_MS);
+      for (const { id, data } of await turns.sweep(SWEEP_MS)) await answerUnheard(this.backend, id!, data);
     } catch (error) {
       onError(error);
     }

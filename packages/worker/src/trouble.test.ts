@@ -1,6 +1,6 @@
 // What becomes of jobs when the parts around them are full, stand still, or don't fit together.
 
-import { Agent, defineMiddleware, tool } from 'allium';
+import { Agent, defineMiddleware, textOf, tool } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -115,6 +115,37 @@ describe('a failed job that is sent back', () => {
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
   });
 
+  it('and spoken to once more is followed by one more run', async () => {
+    const { queue, work, redis, store } = fleet();
+    let fails = true;
+    const speaks = defineMiddleware({
+      name: 'speaks',
+      async wrapModel(_ctx, next) {
+        if (!fails) return next();
+        fails = false;
+        await queue.enqueue('a', 'One.', { sessionId: 's', whenBusy: 'follow-up' });
+        throw Object.assign(new Error('no such model'), { status: 404 });
+      },
+    });
+    const model = scriptedModel([text('Heard.')], { repeat: true });
+    const agent = new Agent({ model, middleware: [speaks] });
+    const first = await work({ a: agent });
+    const { runId } = await queue.enqueue('a', 'Hi.', { sessionId: 's' });
+    await expect.poll(async () => (await queue.metrics()).ended).toEqual({ failed: 1, done: 1 });
+    await first.close();
+    // As if there were a worker: BullMQ gets the job.
+    await redis.set(`{${queue.prefix}}:q:room`, 1);
+    await queue.redrive(runId);
+    expect(await queue.enqueue('a', 'Two.', { sessionId: 's', whenBusy: 'follow-up' })).toMatchObject({
+      state: 'said',
+    });
+    fails = true;
+    await work({ a: agent });
+    await expect.poll(() => queue.isBusy('s'), { timeout: 9000 }).toBe(false);
+    expect((await queue.metrics()).ended).toEqual({ failed: 2, done: 2 });
+    expect(await agent.session('s', { store }).queued()).toEqual([]);
+  });
+
   it('by several people at once runs once', async () => {
     const { queue, another, runId } = await failed();
     const counts = await Promise.all([queue.redrive(runId), another().redrive(), queue.redrive(runId)]);
@@ -122,6 +153,27 @@ describe('a failed job that is sent back', () => {
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
     expect((await queue.metrics()).ended).toEqual({ failed: 1, done: 1 });
   });
+});
+
+it('what was said to a job that failed is answered if its worker died before it looked for messages', async () => {
+  const { queue, work, redis, store } = fleet();
+  const bad = Object.assign(new Error('no such model'), { status: 404 });
+  const agent = new Agent({ model: scriptedModel([failWith(bad), text('Hm.'), text('Here.')]) });
+  await work({ a: agent }, { lockMs: 400 });
+  const { runId } = await queue.enqueue('a', 'Hi.', { sessionId: 's' });
+  await queue.finished(runId);
+  await agent.session('s', { store }).followUp('Wait!');
+  const keys = `{${queue.prefix}}:q:`;
+  // As it was before the end was recorded, long ago.
+  await redis
+    .multi()
+    .hset(`${keys}i:${runId}`, { st: 'a', sp: 1 })
+    .hdel(`${keys}i:${runId}`, 'res')
+    .lpush(`${keys}s:s`, runId)
+    .zadd(`${keys}in`, 0, runId)
+    .exec();
+  await expect.poll(async () => (await queue.metrics()).ended.done, { timeout: 9000 }).toBe(1);
+  expect((await agent.session('s', { store }).messages()).map(textOf)).toContain('Here.');
 });
 
 describe('a Redis that stands still in the middle', () => {

@@ -165,14 +165,18 @@ export class Turns {
     await this.give((await this.run<[number, Turn]>(BEAT, worker, capacity, deadAfterMs))[1]);
   }
 
-  /** Gives BullMQ what it never got, and ends what it has lost: somebody died in between, or removed a job. */
-  async sweep(olderMs: number): Promise<void> {
+  /**
+   * Gives BullMQ what it never got, and ends what it has lost: somebody died in between, or removed a job. Returns the
+   * failed jobs among them that somebody spoke to.
+   */
+  async sweep(olderMs: number): Promise<readonly Job<JobData>[]> {
     const [lost, long] = await this.run<[string[], string[]]>(SWEEP, olderMs, 100);
     for (let i = 0; i < lost.length; i += 2) {
       const { redriven } = JSON.parse(lost[i + 1] || '{}') as Partial<JobData>;
       if (redriven) await this.removeFailed(lost[i]!);
     }
     await this.give([lost, '']);
+    const spokenTo: Job<JobData>[] = [];
     for (const id of long) {
       const state = await this.jobs.getJobState(id);
       if (state !== 'unknown' && state !== 'completed' && state !== 'failed') continue;
@@ -185,8 +189,10 @@ export class Turns {
         text: '',
         error: { message: job?.failedReason ?? 'The job was removed from BullMQ.' },
       };
-      await this.finish(id, ended as Outcome, { ...job?.data, redriven });
+      const spoken = await this.finish(id, ended as Outcome, { ...job?.data, redriven });
+      if (spoken && job) spokenTo.push(job);
     }
+    return spokenTo;
   }
 
   /** A job that was sent back, by somebody who died before he could remove what BullMQ had of it. */

@@ -17,6 +17,7 @@ import { atMost } from './reach.js';
 import { runJob } from './run-job.js';
 import { RunTap } from './tap.js';
 import type { QueueMetrics } from './turns.js';
+import { answerUnheard } from './unheard.js';
 import {
   type AgentWorker,
   agentsOf,
@@ -298,13 +299,9 @@ class FleetWorker implements AgentWorker {
    * Records the end of a job before BullMQ hears of it: if this process dies in between, the next one finds it here.
    */
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
-    const { turns, clock } = this.backend;
-    const spoken = await turns.finish(id, outcome, data);
+    const spoken = await this.backend.turns.finish(id, outcome, data);
     // Somebody spoke to the run. If it was too late for it, another one answers.
-    if (spoken && (await this.hasUnheard(data))) {
-      const { input: _, of: __, ...rest } = data;
-      await turns.file(`${id}-s`, { ...rest, kind: 'continue', enqueuedAt: clock.now() });
-    }
+    if (spoken && (await this.hasUnheard(data))) await answerUnheard(this.backend, id, data);
   }
 
   private async hasUnheard({ agent, sessionId, tenant }: JobData): Promise<boolean> {
