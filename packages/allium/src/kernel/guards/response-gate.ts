@@ -81,7 +81,7 @@ export class ResponseGate {
   private readonly table: GuardTable;
 
   constructor(
-    private readonly ctx: Context,
+    private ctx: Context,
     /** Layers may still replace the response: until its end, refusals throw an Objection and nothing is latched. */
     private streaming: boolean,
     /** Receives released text while the response streams. */
@@ -114,6 +114,8 @@ export class ResponseGate {
   /** The stream is complete: judges everything that was held back, and returns the content that may be shown. */
   async end(response: ModelResponse, ctx: Context = this.ctx): Promise<JudgedContent> {
     this.streaming = false;
+    // By now the layers have taken over what guards wrote to cells in the context of the stream.
+    this.ctx = ctx;
     this.reportAll();
     this.said.thinking?.end();
     this.said.text?.end();
@@ -210,10 +212,10 @@ export class ResponseGate {
     out: (text: string) => void,
     outNext: () => void,
   ): SpanStage {
-    const { ctx } = this;
     return new SpanStage({
       hold: (planned.guard.hold as { chars: number }).chars,
       find: (text, from) => {
+        const { ctx } = this;
         try {
           return spansOf(planned, point, text, from, ctx);
         } catch (error) {
@@ -225,6 +227,7 @@ export class ResponseGate {
         }
       },
       replacement: (span) => {
+        const { ctx } = this;
         if (this.streaming) {
           if (refuses(planned)) throw new Objection();
           this.untold.push(() => reportFindings(planned, point, [span], ctx));
