@@ -77,6 +77,8 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare pending: readonly PendingRequest[] | undefined;
   /** What the tool threw, if that was the last thing it did, or else a layer around it. */
   declare failure: { readonly error: unknown } | undefined;
+  /** The error result that the tool returned, if that was the last thing it did. */
+  declare private returned: ToolResult | undefined;
   /** Questions of `ctx.suspend()` under way: a tool that doesn't await the answer has no result before it either. */
   declare private asking: Set<Question> | undefined;
 
@@ -200,11 +202,14 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
 
   toolReturned(result: ToolResult): void {
     if (this.failure) this.failure = undefined;
-    this.workEnded(result.isError !== true);
+    const failed = result.isError === true;
+    if (failed || this.returned) this.returned = failed ? result : undefined;
+    this.workEnded(!failed);
   }
 
   toolThrew(error: unknown): void {
     this.failure = isControl(error) ? undefined : { error };
+    if (this.returned) this.returned = undefined;
     this.workEnded(false);
   }
 
@@ -250,11 +255,12 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     return this.halted !== undefined && error === this.halted && this.latched === undefined;
   }
 
-  /** What the model reads about a call that has no result. */
-  whyNoResult(error: unknown): string {
-    if (this.latched !== undefined) return `Stopped: ${messageOf(this.latched)}`;
-    if (!this.isCutOff(error)) return this.failureText(error);
-    return this.failure ? this.failureText(this.failure.error) : `Stopped: ${messageOf(this.halted)}`;
+  /** The result of a call whose layers threw this. If they were only cut off, the tool's own outcome counts. */
+  resultOf(error: unknown): ToolResult {
+    if (this.latched !== undefined) return errorResult(`Stopped: ${messageOf(this.latched)}`);
+    if (!this.isCutOff(error)) return errorResult(this.failureText(error));
+    if (this.failure) return errorResult(this.failureText(this.failure.error));
+    return this.returned ?? errorResult(`Stopped: ${messageOf(this.halted)}`);
   }
 
   failureText(error: unknown): string {
@@ -278,6 +284,7 @@ Object.assign(Call.prototype, {
   fresh: false,
   pending: undefined,
   failure: undefined,
+  returned: undefined,
   asking: undefined,
 });
 

@@ -193,13 +193,14 @@ export class Wait<T, R = T> implements Listener {
   }
 
   private settle(value: T): void {
-    const { resolve } = this;
+    const { resolve, reject } = this;
     if (resolve === undefined) return;
+    // First: `mapValue` may abort the scope, and the work has settled before that.
+    this.over();
     try {
       resolve(this.mapValue(value));
-      this.over();
     } catch (error) {
-      this.fail(error);
+      reject!(this.mapError(error));
     }
   }
 

@@ -6,9 +6,12 @@ import {
   type Decision,
   type Middleware,
   memoryStore,
+  sleep,
   type ToolContext,
   tool,
+  toolResult,
 } from 'allium';
+import { retry } from 'allium/middleware/retry';
 import { collect, fakeClock, scriptedModel, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -59,6 +62,46 @@ describe('ctx.suspend() in a tool', () => {
     const done = await it.resume({ [result.pending[0]!.id]: { type: 'respond', text: 'window seat' } });
     expect(results(done)).toEqual(['window seat', 'free']);
     expect(ran).toEqual(['begin 0', 'free', 'begin 0']);
+  });
+
+  describe.each<[string, Middleware[]]>([
+    ['without layers', []],
+    ['in a layer', [{ name: 'layer', wrapTool: (_, next) => next() }]],
+    ['in a layer that retries', [retry({ on: 'tool', minDelayMs: 1, retryOn: () => true })]],
+    [
+      'in a layer that waits after an error result',
+      [
+        {
+          name: 'waits',
+          async wrapTool(ctx, next) {
+            const result = await next();
+            if (result.isError) await sleep(60_000, ctx.signal);
+            return result;
+          },
+        },
+      ],
+    ],
+  ])('%s', (_, middleware) => {
+    it.each([
+      ['before', 0],
+      ['after', 1],
+    ])('a sibling that returns an error result %s the question keeps that result', async (_, ticks) => {
+      const free = tool({
+        name: 'free',
+        description: '',
+        input: z.any(),
+        async execute() {
+          for (let i = 0; i < ticks; i++) await settle();
+          return toolResult({ content: 'Sold out.', isError: true, details: { seats: 0 } });
+        },
+      });
+      const it = world(middleware, { tools: [booking([]), free] });
+      const { result } = await it.start('book', 'free');
+      expect(result.status).toBe('suspended');
+      const done = await it.resume({ [result.pending[0]!.id]: { type: 'respond', text: 'window seat' } });
+      expect(results(done)).toEqual(['window seat', 'Sold out.']);
+      expect(done.result.messages.at(-2)).toMatchObject({ isError: true, details: { seats: 0 } });
+    });
   });
 
   it('is reported as ended if its question cannot be written', async () => {

@@ -16,7 +16,7 @@ import type { OpenBatch } from '../journal/journaled-run.js';
 import { Onion } from '../layers/onion.js';
 import { isThenable } from '../lib/errors.js';
 import { type AssistantMessage, NOTHING, type ToolMessage } from '../messages/messages.js';
-import { errorResult, type ToolResult } from '../messages/tool-result.js';
+import type { ToolResult } from '../messages/tool-result.js';
 import { startOf } from '../model/write-answer.js';
 import { Aborted, controlKind, type StopRun, type Suspension } from '../protocol/signals.js';
 import type { Awaitable, Decision, EntryDraft, PendingRequest, Request } from '../protocol/store.js';
@@ -188,7 +188,7 @@ export class ToolBatch implements CallBatch {
   }
 
   private callFailed(call: Call, error: unknown): Awaitable<void> {
-    if (!this.interrupted(call, error)) return this.record(call, errorResult(call.whyNoResult(error)));
+    if (!this.interrupted(call, error)) return this.record(call, call.resultOf(error));
   }
 
   private record(call: Call, result: ToolResult): Awaitable<void> {
