@@ -10,10 +10,10 @@ import {
   tool,
   userMessage,
 } from 'allium';
-import { collect, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import { collect, failWith, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { settle, storeWith } from '../../../../../test/run-checks.js';
+import { breakingStore, settle, storeWith } from '../../../../../test/run-checks.js';
 
 const count = defineState({ name: 'count', scope: 'session', initial: 0 });
 const increment = (n: number) => n + 1;
@@ -296,6 +296,34 @@ describe('cells', () => {
     await new Agent({ store, model: scriptedModel(['hi']), middleware }).session('s').run('go');
     expect(await states(store)).toEqual([11, 21]);
   });
+
+  it.each([1, 2, 3, 4, 5])(
+    'of shouldStopAfterTurn count once, if the store fails at append %s',
+    async (at) => {
+      const store = memoryStore();
+      const counting: Middleware = {
+        name: 'counting',
+        state: [count],
+        shouldStopAfterTurn: (ctx) => ctx.state.update(count, increment) as undefined,
+      };
+      const agentOf = (on: Store, ...script: Parameters<typeof scriptedModel>[0]) => {
+        const act = make('act', () => 'acted');
+        return new Agent({
+          model: scriptedModel(script),
+          tools: [act],
+          middleware: [counting],
+          store: on,
+        }).session('s');
+      };
+      const broken = breakingStore(store, at);
+      await agentOf(broken.store, toolCalls({ name: 'act' }), failWith(new Error('No.')))
+        .run('go')
+        .catch(() => {});
+      if (broken.appends() < at || (await store.head('s')) === 0) return;
+      const resumed = agentOf(store, ...(at === 2 ? [toolCalls({ name: 'act' })] : []), text('done'));
+      expect((await resumed.resume()).state.get(count)).toBe(2);
+    },
+  );
 
   it('of resolveToolCall count once, even if the run waits in between', async () => {
     const store = memoryStore();

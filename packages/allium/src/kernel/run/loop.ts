@@ -253,13 +253,17 @@ function reportStart(run: Run): Promise<void> | undefined {
   return run.pressure();
 }
 
-/** Writes state that nothing else carried. Then the turn has ended, whatever the outcome. */
+/**
+ * Writes state that nothing else carried. Then the turn has ended, whatever the outcome. Without an answer the run ends
+ * too, and its end carries the state: written before, it would count twice if a resume ended the turn before again.
+ */
 function endTurn(
   run: Run,
   message: AssistantMessage | undefined,
   toolResults: Results = NOTHING,
 ): Awaitable<void> {
-  if (run.hasUnwritten) return writeState(run).finally(() => reportTurnEnd(run, message, toolResults));
+  if (message && run.hasUnwritten)
+    return writeState(run).finally(() => reportTurnEnd(run, message, toolResults));
   reportTurnEnd(run, message, toolResults);
 }
 
