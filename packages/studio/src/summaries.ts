@@ -17,7 +17,7 @@ interface Spent {
 }
 
 /** A run, as far as its journal has been read. */
-export interface RunFold {
+interface RunFold {
   readonly runId: string;
   readonly startedAt: number;
   readonly tenant: string | undefined;
