@@ -29,7 +29,7 @@ import {
 /** Which answers a question takes. */
 export interface ApprovalAnswers extends Pick<Request, 'decisions' | 'remember'> {}
 
-/** What a policy says about a call: `'allow'`, `deny(reason)` or `ask(details, timeoutMs, answers)`. */
+/** What a policy says about a call: `'allow'`, `'deny'`, `'ask'`, `deny(reason)` or `ask(details, timeoutMs, answers)`. */
 export type ApprovalVerdict =
   | 'allow'
   | 'deny'
