@@ -2,12 +2,15 @@ import {
   Agent,
   type AgentOptions,
   defineMiddleware,
+  type Middleware,
   memoryStore,
   type Store,
   textOf,
+  tool,
   toolSpec,
 } from 'allium';
 import { approval, ask } from 'allium/middleware/approval';
+import { maxTurns } from 'allium/middleware/max-turns';
 import {
   type Answer,
   chunks,
@@ -198,6 +201,42 @@ describe('agent.asTool()', () => {
       expect(JSON.stringify(result.messages)).not.toContain('a secret');
     }
   });
+
+  it.each([
+    ['nothing', chunks()],
+    ['only spaces', text(' \n')],
+    ['only thoughts', chunks({ type: 'thinking', text: 'That was all.' })],
+  ])(
+    'answers with what it said last if it ends with %s, also if its end is found after a crash',
+    async (_, end) => {
+      const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+      const answers = [toolCalls({ name: 'look', text: 'It is 42.' }), toolCalls(call('look', {})), end];
+      const make = (store: Store, ...middleware: Middleware[]) =>
+        parent(new Agent({ name: 'child', model: byTurn(...answers), tools: [look], middleware }), { store });
+      const inMemory = memoryStore();
+      // All of the child is written, its result isn't.
+      const dying = storeWith(inMemory, {
+        append(id, seq, entries) {
+          if (entries.some((entry) => entry.type === 'tool_finished' && entry.message.toolName === 'child'))
+            throw new Error('power cut');
+          return inMemory.append(id, seq, entries);
+        },
+      });
+      await expect(make(dying).session('s').run('go')).rejects.toThrow('power cut');
+      const found = await make(inMemory).session('s').resume();
+      const live = await make(memoryStore()).session('s').run('go');
+      for (const { messages } of [live, found]) {
+        expect(toolTexts(messages)).toEqual(['It is 42.']);
+        expect(messages[2]).toMatchObject({ isError: false, details: { text: 'It is 42.' } });
+      }
+      const stopped = await make(memoryStore(), maxTurns({ turns: 2 }))
+        .session('s')
+        .run('go');
+      expect(toolTexts(stopped.messages)[0]).toMatch(
+        /did not finish \(max_turns\)[\s\S]*Its last answer was: It is 42\./,
+      );
+    },
+  );
 
   it('the depth limit of the agent at the top holds for all below', async () => {
     const leaf = child(text('leaf'));

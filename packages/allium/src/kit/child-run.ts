@@ -13,7 +13,13 @@ import type { OpenRun } from '../kernel/journal/journaled-run.js';
 import { readHistory } from '../kernel/journal/read-session.js';
 import type { SessionState } from '../kernel/journal/session-state.js';
 import { codeOf, isStoreTrouble } from '../kernel/lib/errors.js';
-import { deepFreeze, type MessageInput, textOf, toolCallsOf } from '../kernel/messages/messages.js';
+import {
+  deepFreeze,
+  type Message,
+  type MessageInput,
+  textOf,
+  toolCallsOf,
+} from '../kernel/messages/messages.js';
 import type { ToolContext as PublicToolContext, RunningAgent } from '../kernel/protocol/contexts.js';
 import type { AgentEvent } from '../kernel/protocol/events.js';
 import type { RunResult, StateReader } from '../kernel/protocol/result.js';
@@ -56,6 +62,7 @@ export interface ChildOutcome {
   readonly sessionId: string;
   readonly status: Exclude<RunStatus, 'suspended'>;
   readonly stop: Stop;
+  /** Its last answer with a word in it: some models end with an empty one when they have said everything beside a call. */
   readonly text: string;
   /** Its error, if it failed in this process. */
   readonly error?: unknown;
@@ -167,7 +174,8 @@ class ChildCall {
     }
     this.checkAbort();
     this.keep(session, result.state, result.trace);
-    const { status, stop, text, pending } = result;
+    const { status, stop, messages, pending } = result;
+    const text = isBlank(result.text) ? lastWords(messages) : result.text;
     const open = status === 'suspended' ? pending.map((one) => this.lifted(one, session)) : [];
     await this.closeOthers(open);
     if (status !== 'suspended') return { ...of, status, stop, text, ...failure };
@@ -310,6 +318,14 @@ function stored(
   { history }: SessionState,
   { status, stop }: { readonly status: RunStatus; readonly stop: Stop },
 ): Pick<ChildOutcome, 'status' | 'stop' | 'text'> {
-  const last = history.lastAnswer(0);
-  return { status: status as ChildOutcome['status'], stop, text: last ? textOf(last) : '' };
+  return { status: status as ChildOutcome['status'], stop, text: lastWords(history.from(0)) };
+}
+
+function lastWords(messages: readonly Message[]): string {
+  const said = messages.findLast((message) => message.role === 'assistant' && !isBlank(textOf(message)));
+  return said ? textOf(said) : '';
+}
+
+function isBlank(text: string): boolean {
+  return text.trim() === '';
 }
