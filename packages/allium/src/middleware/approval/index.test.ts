@@ -175,6 +175,11 @@ describe('the policy', () => {
       'Expected the details of the question about "pay" to be JSON, got 1n.',
     ],
     [
+      'limits the answers by a field that does not exist',
+      () => ({ type: 'ask', decision: ['approve', 'reject'] }),
+      'Unknown option `decision` of ask(). Did you mean `decisions`?',
+    ],
+    [
       'asks with a time that is none',
       () => ask('why', -1),
       'Expected `timeoutMs` to be a finite number ≥ 0, got -1.',
@@ -283,6 +288,12 @@ describe('the policy', () => {
     ],
     [{ policy: { pay: ask(1, Number.NaN) } }, 'Expected `policy.pay` to be'],
     [{ policy: { pay: { type: 'deny', reason: 5 } } }, 'Expected `policy.pay` to be'],
+    [
+      { policy: { pay: { type: 'ask', allowedDecisions: ['approve'] } } },
+      /^Expected `policy.pay` to be .+ Unknown option `allowedDecisions` of ask\(\). Here that is `decisions`./,
+    ],
+    [{ policy: { pay: ask(1, 2, { decision: ['approve'] } as never) } }, 'Did you mean `decisions`?'],
+    [{ policy: { pay: ask(1, 2, { decisions: [] }) } }, 'Expected `decisions` to be'],
     [{ onRequest: true }, 'Expected `onRequest` to be a function, got true.'],
     [{ polcy: {} }, 'Unknown option `polcy` of approval(). Did you mean `policy`?'],
   ])('refuses %j', (options, message) => {

@@ -14,7 +14,6 @@ import {
 } from '../../index.js';
 import {
   checkFields,
-  checkNumber,
   describeValue,
   type Fields,
   invalidOption,
@@ -55,11 +54,16 @@ const POLICY = kinds.kind<ApprovalPolicy>(
   (value) => typeof value === 'function' || kinds.record.fits(value),
   {
     inside(policy: ApprovalPolicy, option) {
-      const wrong = Object.entries(policy).find(([, line]) => typeof line !== 'function' && !isVerdict(line));
-      if (!wrong) return undefined;
-      const expected =
-        "'allow', 'deny', 'ask', deny(reason), ask(details, timeoutMs) or a function of the call";
-      return invalidOption(`${option}.${wrong[0]}`, expected, wrong[1]);
+      for (const [name, line] of Object.entries(policy)) {
+        const problem = typeof line === 'function' ? undefined : problemOf(line);
+        if (!problem) continue;
+        const expected =
+          "'allow', 'deny', 'ask', deny(reason), ask(details, timeoutMs) or a function of the call";
+        const wrong = invalidOption(`${option}.${name}`, expected, line);
+        if (problem.code !== 'INVALID_OPTION') return wrong;
+        return new AlliumError('INVALID_OPTION', `${wrong.message} ${problem.message}`);
+      }
+      return undefined;
     },
     schema: { type: 'object', additionalProperties: { enum: ['allow', 'ask', 'deny'] } },
   },
@@ -98,7 +102,7 @@ export function ask(details?: unknown, timeoutMs?: number, answers: ApprovalAnsw
     type: 'ask',
     ...(details !== undefined && { details }),
     ...(timeoutMs !== undefined && { timeoutMs }),
-    ...answersOf(answers),
+    ...answers,
   };
 }
 
@@ -189,7 +193,11 @@ function judge(policy: ApprovalPolicy, ctx: ToolContext): Awaitable<ApprovalVerd
   return typeof own === 'function' ? own(ctx) : own;
 }
 
-const ANSWERS = {
+/** A misspelt field would be a limit that doesn't hold. */
+const ASK = {
+  type: kinds.oneOf('ask'),
+  details: kinds.anything,
+  timeoutMs: kinds.number(0),
   decisions: kinds.listOf(kinds.oneOf('approve', 'edit', 'reject', 'respond'), undefined, 1),
   remember: kinds.flag,
 } satisfies Fields;
@@ -207,8 +215,7 @@ function asObject(verdict: unknown): VerdictObject {
   if (made?.type === 'deny' && (made.reason === undefined || typeof made.reason === 'string'))
     return { ...made, type: 'deny' };
   if (made?.type === 'ask') {
-    if (made.timeoutMs !== undefined) checkNumber('timeoutMs', made.timeoutMs, 0);
-    checkFields('ask()', ANSWERS, answersOf(made));
+    checkFields('ask()', ASK, made, { alloweddecisions: 'decisions' });
     return { ...made, type: 'ask' };
   }
   throw new AlliumError(
@@ -217,12 +224,12 @@ function asObject(verdict: unknown): VerdictObject {
   );
 }
 
-function isVerdict(value: unknown): boolean {
+function problemOf(verdict: unknown): AlliumError | undefined {
   try {
-    asObject(value);
-    return true;
-  } catch {
-    return false;
+    asObject(verdict);
+    return undefined;
+  } catch (error) {
+    return error as AlliumError;
   }
 }
 
