@@ -462,7 +462,7 @@ describe('fromAiSdk', () => {
     ['callOptions', null, 'an object, got null'],
     ['optionKeys', 'openai', 'a list of names, got "openai"'],
     ['acceptUnfinished', 'false', 'true or false, got "false"'],
-    ['jsonMode', 'no', 'true or false, got "no"'],
+    ['jsonMode', 'no', 'true, false or \'without-tools\', got "no"'],
   ])('refuses a wrong `%s`', (option, value, expected) => {
     const { model } = fake('v3', []);
     const [name = ''] = option.split('.');

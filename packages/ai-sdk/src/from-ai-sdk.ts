@@ -29,8 +29,11 @@ export interface FromAiSdkOptions {
   readonly optionKeys?: readonly string[];
   /** Takes an answer that ends without a finish reason as complete, for servers that never send one. @default false */
   readonly acceptUnfinished?: boolean;
-  /** False for a model that cannot follow a JSON Schema: `structuredOutput` then asks through a tool. @default what the model says */
-  readonly jsonMode?: boolean;
+  /**
+   * False for a model that cannot follow a JSON Schema, `'without-tools'` for one that cannot if it is offered tools, too:
+   * `structuredOutput` then asks through a tool. @default what is known of the model
+   */
+  readonly jsonMode?: Model['jsonMode'];
 }
 
 /** The names of the options, for those who take them together with their own. */
@@ -62,7 +65,7 @@ export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions =
   const provider = options.provider ?? (model.provider.split('.')[0] || 'ai-sdk');
   const keys = new Set([...keysOf(model.provider), ...keysOf(provider), ...(options.optionKeys ?? [])]);
   const version = specVersionOf(model);
-  const { jsonMode = saysJsonMode(model) } = options;
+  const { jsonMode = knownJsonMode(model) } = options;
   const made = new WeakMap();
   const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions, made };
   return {
@@ -101,10 +104,19 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
 }
 
 /** Models of servers that speak like OpenAI's say so; the others are assumed to have one. */
-function saysJsonMode(model: AiSdkLanguageModel): boolean | undefined {
+function knownJsonMode(model: AiSdkLanguageModel): Model['jsonMode'] {
   const { supportsStructuredOutputs: supports } = model as { supportsStructuredOutputs?: unknown };
-  return supports === false ? false : undefined;
+  if (supports === false) return false;
+  return jsonModeOf(model.modelId);
 }
+
+/** What a model's name says about its JSON mode. */
+export function jsonModeOf(id: string): Model['jsonMode'] {
+  return EITHER_JSON_OR_TOOLS.test(id) ? 'without-tools' : undefined;
+}
+
+/** Gemini 1 and 2 answer 400 to a request with both. */
+const EITHER_JSON_OR_TOOLS = /(?:^|\/)gemini-[12]\b/;
 
 function toolsByName(tools: Readonly<Record<string, AiSdkProviderTool>>): CallOptions['providerTools'] {
   return new Map(

@@ -56,3 +56,15 @@ it('knows which models have no JSON mode, and takes it as an option', () => {
   const compatible = createOpenAICompatible({ name: 'local', baseURL: 'http://localhost:1' });
   expect(fromAiSdk(compatible('llama') as never).jsonMode).toBe(false);
 });
+
+it.each([
+  ['gemini-2.5-flash', 'without-tools'],
+  ['models/gemini-1.5-pro', 'without-tools'],
+  ['google/gemini-2.0-flash', 'without-tools'],
+  ['gemini-3-pro-preview', undefined],
+  ['gemini-flash-latest', undefined],
+  ['my-gemini-2', undefined],
+])('knows of %s whether it has a JSON mode beside tools: %s', (modelId, known) => {
+  expect(fromAiSdk(new MockLanguageModelV3({ modelId })).jsonMode).toBe(known);
+  expect(fromAiSdk(new MockLanguageModelV3({ modelId }), { jsonMode: true }).jsonMode).toBe(true);
+});

@@ -1,6 +1,9 @@
+import { Agent, tool } from 'allium';
+import { structuredOutput } from 'allium/middleware/structured-output';
 import { resolveModel as byRegistry, registerModel } from 'allium/registry';
 import { scriptedModel } from 'allium/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
 import { partsOf } from '../test/ask.js';
 import { fake, finish, text } from '../test/fakes.js';
 import { type ModelScheme, registerModelScheme, resolveModel } from './index.js';
@@ -53,6 +56,21 @@ describe('resolveModel', () => {
       url,
       headers: { [header]: expect.stringContaining('secret-key'), 'x-mine': '1' },
     });
+  });
+
+  it.each([
+    ['google/gemini-2.5-flash', ['look', 'final_answer'], undefined],
+    ['google/gemini-3-pro', ['look'], 'application/json'],
+  ])('asks %s for JSON beside tools as it can', async (name, names, mime) => {
+    const { seen, fetch } = refusing();
+    const model = resolveModel(name, { apiKey: 'k', fetch });
+    const input = z.object({});
+    const look = tool({ name: 'look', description: 'Looks.', input, execute: () => 'seen' });
+    const middleware = [structuredOutput({ schema: z.object({ x: z.number() }) })];
+    await expect(new Agent({ model, tools: [look], middleware }).run('go')).rejects.toThrow();
+    const { tools, generationConfig } = seen[0]!.body as Record<string, any>;
+    expect(tools[0].functionDeclarations.map((one: { name: string }) => one.name)).toEqual(names);
+    expect(generationConfig.responseMimeType).toBe(mime);
   });
 
   it.each([

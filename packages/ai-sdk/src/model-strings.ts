@@ -1,7 +1,7 @@
 /** Models by name: `openai/gpt-5`, `anthropic/claude-sonnet-4-5`, and schemes of your own. */
 import { AlliumError, type Model, type ModelPart, type ModelRequest } from 'allium';
 import { findModel, registered, registerModel } from 'allium/registry';
-import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk } from './from-ai-sdk.js';
+import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk, jsonModeOf } from './from-ai-sdk.js';
 import type { AiSdkLanguageModel } from './language-model.js';
 import { checkOptions, checkTypes, invalid } from './options.js';
 import { BUILT_IN_SCHEMES } from './schemes.js';
@@ -114,6 +114,7 @@ function lazyModel(
   options: ResolveModelOptions,
 ): Model {
   const named = { ...options, provider: options.provider ?? scheme, id: options.id ?? withoutAddress(id) };
+  const { jsonMode = jsonModeOf(id) } = options;
   let model: Model | undefined;
   let loading: Promise<Model> | undefined;
   const loaded = (): Promise<Model> => {
@@ -133,7 +134,7 @@ function lazyModel(
     provider: named.provider,
     id: named.id,
     ...(options.price && { price: options.price }),
-    ...(options.jsonMode !== undefined && { jsonMode: options.jsonMode }),
+    ...(jsonMode !== undefined && { jsonMode }),
     stream(request, call) {
       return model ? model.stream(request, call) : afterLoading(loaded, request, call);
     },

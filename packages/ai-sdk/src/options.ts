@@ -53,7 +53,10 @@ const TYPES: Readonly<Record<string, readonly [expected: string, fits: (value: u
   systemOptions: ['an object of options by provider', isTable],
   callOptions: ['an object', isTable],
   optionKeys: ['a list of names', (value) => Array.isArray(value) && value.every(isText)],
-  jsonMode: ['true or false', (value) => typeof value === 'boolean'],
+  jsonMode: [
+    "true, false or 'without-tools'",
+    (value) => typeof value === 'boolean' || value === 'without-tools',
+  ],
   acceptUnfinished: ['true or false', (value) => typeof value === 'boolean'],
   apiKey: ['text', isText],
   baseUrl: ['text', isText],

@@ -138,8 +138,11 @@ export interface Model {
   readonly provider: string;
   readonly id: string;
   readonly price?: Price;
-  /** False for a model that cannot follow `settings.responseSchema`: `structuredOutput` then asks through a tool. */
-  readonly jsonMode?: boolean;
+  /**
+   * False for a model that can't follow `settings.responseSchema`, `'without-tools'` for one that can't when it is offered
+   * tools, too: `structuredOutput` then asks through a tool.
+   */
+  readonly jsonMode?: boolean | 'without-tools';
   /** Tokens that a request and its answer may have together. Some middleware act at a share of it. */
   readonly contextWindow?: number;
   stream(

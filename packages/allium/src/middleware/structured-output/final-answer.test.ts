@@ -1,4 +1,4 @@
-import { Agent, type Model, memoryStore, textOf, tool } from 'allium';
+import { Agent, defineMiddleware, type Model, memoryStore, textOf, tool } from 'allium';
 import { cache } from 'allium/middleware/cache';
 import { fallback } from 'allium/middleware/fallback';
 import { structuredOutput } from 'allium/middleware/structured-output';
@@ -99,6 +99,19 @@ describe('structuredOutput({ mode: "tool" })', () => {
     }
   });
 
+  it('still asks for the call where an outer layer wants no more calls', async () => {
+    const last = defineMiddleware({
+      name: 'last',
+      beforeModel(ctx) {
+        ctx.settings = { ...ctx.settings, toolChoice: 'none' };
+      },
+    });
+    const model = scriptedModel([answer({ x: 1, y: 2 })]);
+    const output = structuredOutput({ schema: point, mode: 'tool' });
+    await new Agent({ model, tools: [look], middleware: [last, output] }).run('go');
+    expect(model.requests[0]!.settings.toolChoice).toEqual({ tool: 'final_answer' });
+  });
+
   it('is what `auto` means for models without a JSON mode, behind a fallback too', async () => {
     const plain = { ...scriptedModel([answer({ x: 1, y: 2 })]), jsonMode: false } as Model;
     const first = scriptedModel([failWith(new Error('down'))]);
@@ -112,6 +125,21 @@ describe('structuredOutput({ mode: "tool" })', () => {
     expect(back.requests[0]!.tools).toEqual([]);
     expect(back.requests[0]!.settings).not.toHaveProperty('toolChoice');
     expect(back.requests[0]!.settings).toHaveProperty('responseSchema');
+  });
+
+  it('is what `auto` means for models that have a JSON mode or tools, but not both, if there are tools', async () => {
+    const output = structuredOutput({ schema: point });
+    for (const tools of [[look], []]) {
+      const script = scriptedModel([
+        ({ settings }) => (settings.responseSchema ? '{"x":1,"y":2}' : answer({ x: 1, y: 2 })),
+      ]);
+      const model = { ...script, jsonMode: 'without-tools' } as Model;
+      const result = await new Agent({ model, tools, middleware: [output] }).run('go');
+      expect(result.output).toEqual({ x: 1, y: 2 });
+      const { tools: offered, settings } = script.requests[0]!;
+      expect(offered.map(({ name }) => name)).toEqual(tools.length > 0 ? ['look', 'final_answer'] : []);
+      expect('responseSchema' in settings).toBe(tools.length === 0);
+    }
   });
 
   it('comes out the same from a cache on either side, in a session, and after a resume', async () => {

@@ -13,11 +13,15 @@ import {
 } from '../../index.js';
 import { isRecord } from '../../kit/index.js';
 
-/** The tool a model gives its final answer with. It is never executed. */
+/**
+ * The tool a model gives its final answer with. It is never executed. The tag tells others that a model which may call
+ * no tools any more may still call this one.
+ */
 export function finalAnswerTool(name: string, schema: JsonSchema): Tool {
   const inputSchema = asObject(schema);
   return tool({
     name,
+    tags: ['final-answer'],
     description: 'Gives your final answer. Call it once, when you are done, and say nothing beside it.',
     input: {
       '~standard': {

@@ -5,6 +5,7 @@ import {
   defineState,
   type JsonSchema,
   type Middleware,
+  type Model,
   type ModelContext,
   type ModelResponse,
   type RunResult,
@@ -56,8 +57,8 @@ export const OPTIONS = {
   /**
    * How the model gets the schema. `json` sends it as `settings.responseSchema`; `tool` offers a tool that takes the
    * final answer; `prompt` puts it at the end of the system prompt; `validate` does none of these. `auto` is `tool` for
-   * models that say they have no JSON mode, otherwise `json`, or `validate` if the schema has no JSON Schema. @default
-   * 'auto'
+   * models that say they have no JSON mode (or none beside tools, if there are any), otherwise `json`, or `validate` if
+   * the schema has no JSON Schema. @default 'auto'
    */
   mode: kinds.withDefault(kinds.oneOf('auto', 'json', 'tool', 'prompt', 'validate'), 'auto'),
   /** What the tool is called that takes the final answer. @default 'final_answer' */
@@ -164,14 +165,18 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
   /** Asks for the schema in the way that suits the model of this call. */
   function ask(ctx: ModelContext, asked: JsonSchema): void {
     const { responseSchema, ...settings } = ctx.settings;
-    const byTool = final && (mode === 'tool' || ctx.model.jsonMode === false);
     const isAsked = final !== undefined && ctx.tools.includes(final);
+    const others = ctx.tools.length > (isAsked ? 1 : 0);
+    const byTool = final && (mode === 'tool' || lacksJsonMode(ctx.model, others));
     if (!byTool) {
       if (isAsked) ctx.tools = ctx.tools.filter((tool) => tool !== final);
       const plain = isAsked ? undemanding(settings) : settings;
       if (responseSchema !== asked) ctx.settings = { ...plain, responseSchema: asked };
     } else if (!isAsked) {
       ctx.tools = [...ctx.tools, final];
+      ctx.settings = demanding(settings, toolName);
+    } else if (settings.toolChoice === 'none') {
+      // An outer layer wants an answer and no more calls. Here, the answer is a call.
       ctx.settings = demanding(settings, toolName);
     }
   }
@@ -212,6 +217,10 @@ function withSchema(prompt: string, schema: JsonSchema): string {
 function correction(problem: string, toolName: string | undefined): string {
   const how = toolName ? `by calling "${toolName}"` : 'with the corrected JSON and nothing else';
   return `Your answer does not fit the expected format:\n${problem}\nAnswer again, ${how}.`;
+}
+
+function lacksJsonMode({ jsonMode }: Model, withTools: boolean): boolean {
+  return jsonMode === false || (jsonMode === 'without-tools' && withTools);
 }
 
 function usesTool(mode: string): boolean {
