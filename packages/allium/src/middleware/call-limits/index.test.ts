@@ -1,5 +1,6 @@
 import { Agent, defineMiddleware, isSyntheticMessage, memoryStore, textOf, tool } from 'allium';
 import { type CallLimitsOptions, callLimits } from 'allium/middleware/call-limits';
+import { structuredOutput } from 'allium/middleware/structured-output';
 import { toolSelector } from 'allium/middleware/tool-selector';
 import { collect, type Script, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -119,6 +120,27 @@ describe('call-limits', () => {
     expect(last.settings).toEqual({ toolChoice: 'none' });
     expect(last.tools).toHaveLength(2);
     expect(result.messages.some(isSyntheticMessage)).toBe(false);
+  });
+
+  it('lets the last answer be a call, if the model answers with one, in either order', async () => {
+    const schema = z.object({ found: z.number() });
+    for (const first of [true, false]) {
+      const limits = callLimits({ modelCalls: 2, onExceed: 'tell-model' });
+      const output = structuredOutput({ schema, mode: 'tool' });
+      const model = scriptedModel([
+        toolCalls({ name: 'look' }),
+        ({ settings }) =>
+          settings.toolChoice === 'none'
+            ? text('I found one.')
+            : toolCalls({ name: 'final_answer', args: { found: 1 } }),
+      ]);
+      const middleware = first ? [limits, output] : [output, limits];
+      const agent = new Agent({ model, tools: [look, dig], middleware });
+      expect(await agent.run('go')).toMatchObject({ status: 'done', output: { found: 1 } });
+      const last = model.requests[1]!;
+      expect(last.settings).toEqual({ toolChoice: { tool: 'final_answer' } });
+      expect(textOf(last.messages.at(-1)!)).toContain('Call "final_answer" with what you have');
+    }
   });
 
   it('leaves calls of other middleware alone, and the run its answer, in either order', async () => {

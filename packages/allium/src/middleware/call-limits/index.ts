@@ -138,9 +138,14 @@ function counted(value: ToolCount, message: string, call: string, name: string):
   };
 }
 
-/** The last call that is allowed: the model is told, and can't call any more tools. */
+/** The last call that is allowed: the model is told, and can't call any more tools, except one that is its way to answer. */
 function askForAnswer(ctx: ModelContext): void {
-  const note = 'This is the last answer you can give. Do not call tools: answer with what you have.';
+  const final = ctx.tools.find(({ tags }) => tags?.includes('final-answer'));
+  const how = final
+    ? `Call "${final.name}" with what you have, and no other tool.`
+    : 'Do not call tools: answer with what you have.';
+  const note = `This is the last answer you can give. ${how}`;
   ctx.messages = [...ctx.messages, syntheticUserMessage(note, { source: 'call-limits' })];
-  if (ctx.tools.length > 0) ctx.settings = { ...ctx.settings, toolChoice: 'none' };
+  if (ctx.tools.length > 0)
+    ctx.settings = { ...ctx.settings, toolChoice: final ? { tool: final.name } : 'none' };
 }
