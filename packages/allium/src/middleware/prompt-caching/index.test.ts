@@ -1,5 +1,6 @@
-import { Agent, defineMiddleware, tool, userMessage } from 'allium';
-import { promptCaching } from 'allium/middleware/prompt-caching';
+import { Agent, type AgentOptions, defineMiddleware, tool, userMessage } from 'allium';
+import { systemBlocksOf } from 'allium/kit';
+import { cacheMark, promptCaching } from 'allium/middleware/prompt-caching';
 import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -15,13 +16,23 @@ const EPHEMERAL = { cacheControl: { type: 'ephemeral' } };
 const MARKS = { anthropic: EPHEMERAL, openrouter: EPHEMERAL, bedrock: { cachePoint: { type: 'default' } } };
 const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
 
-function setup(options: Parameters<typeof promptCaching>[0] = {}, more: object[] = []) {
+function setup(
+  options: Parameters<typeof promptCaching>[0] = {},
+  more: object[] = [],
+  agent: Partial<AgentOptions> = {},
+) {
   const model = scriptedModel(
     [toolCalls({ name: 'look' }, { name: 'look' }), toolCalls({ name: 'look' }), text('ok'), text('ok')],
     { repeat: true },
   );
   const middleware = [...more, promptCaching(options)] as never;
-  const session = new Agent({ model, tools: [look], systemPrompt: 'Be kind.', middleware }).session('s');
+  const session = new Agent({
+    model,
+    tools: [look],
+    systemPrompt: 'Be kind.',
+    middleware,
+    ...agent,
+  }).session('s');
   /** Indexes of the marked messages of a request. */
   const marked = (request: number) =>
     model.requests[request]!.messages.flatMap(({ metadata }, i) => (metadata?.provider ? [i] : []));
@@ -91,6 +102,32 @@ describe('promptCaching', () => {
       systemMetadata: { more: 2, provider: { ...own, bedrock, openrouter } },
     });
   });
+
+  it.each([
+    // Marked blocks of five, most messages; then the marks on blocks and on messages.
+    [1, 2, [0, 4], [5, 7]],
+    [1, 3, [0, 4], [5, 7]],
+    [2, 2, [0, 1, 4], [7]],
+    [3, 2, [0, 1, 2], [7]],
+    [3, 0, [0, 1, 2, 4], []],
+    [4, 3, [0, 1, 2, 3], []],
+    [5, 3, [0, 1, 2, 3, 4], []],
+  ])(
+    'counts marks that are there: %d on blocks of the prompt, and %d messages',
+    async (own, maxMessages, blocks, places) => {
+      const { model, marked, session } = setup({ maxMessages }, [], {
+        systemPrompt: ['a', 'b', 'c', 'd', 'e'].map((text, i) =>
+          i < own ? { text, metadata: cacheMark() } : text,
+        ),
+      });
+      await session.run('Look.');
+      await session.run('And?');
+      const { systemPrompt, settings } = model.requests[3]!;
+      const shown = systemBlocksOf({ systemPrompt, settings });
+      expect(shown.flatMap(({ metadata }, i) => (metadata ? [i] : []))).toEqual(blocks);
+      expect(marked(3)).toEqual(places);
+    },
+  );
 
   it('leaves calls alone that middleware make for themselves', async () => {
     const other = scriptedModel(['yes']);

@@ -9,6 +9,7 @@ import {
   named,
   type OptionsOf,
   readOptions,
+  systemBlocksOf,
 } from '../../kit/index.js';
 
 export const OPTIONS = {
@@ -16,7 +17,7 @@ export const OPTIONS = {
   ttl: kinds.withDefault(kinds.oneOf('5m', '1h'), '5m'),
   /**
    * How many messages to mark, at most, besides the system prompt: an integer from 0 to 3, since Anthropic
-   * takes four marks in all. @default 2
+   * takes four marks in all, your own included. @default 2
    */
   maxMessages: kinds.withDefault(kinds.integer(0, 3), 2),
   ...named('prompt-caching'),
@@ -44,8 +45,14 @@ export function promptCaching(options: PromptCachingOptions = {}): Middleware {
     transformSystemPrompt(prompt, ctx) {
       const { settings, messages } = ctx;
       const given = settings.systemMetadata;
-      ctx.settings = { ...settings, systemMetadata: given ? withMarks(given, marks) : system };
-      const places = placesOf(messages, maxMessages);
+      const blocks = systemBlocksOf({ systemPrompt: prompt, settings });
+      const hasEnd = isMarked(blocks.at(-1));
+      const left = Math.max(MOST - [...blocks, ...messages].filter(isMarked).length, 0);
+      // The last mark that is left is worth the most on the latest message.
+      const count = Math.min(maxMessages, hasEnd || left < 2 ? left : left - 1);
+      if (hasEnd || left > count)
+        ctx.settings = { ...settings, systemMetadata: given ? withMarks(given, marks) : system };
+      const places = placesOf(messages, count);
       if (places.length > 0) {
         const marked = [...messages];
         for (const index of places) marked[index] = mark(messages[index]!, marks);
@@ -68,7 +75,18 @@ export function cacheMark(options: { readonly ttl?: '5m' | '1h' } = {}): Metadat
   return Object.freeze({ provider: marksOf(options.ttl ?? '5m') });
 }
 
+/** How many marks Anthropic takes in a request. */
+const MOST = 4;
+
 type Marks = Readonly<Record<string, Metadata>>;
+
+function isMarked(part: { readonly metadata?: Metadata } | undefined): boolean {
+  const provider = part?.metadata?.provider as Marks | undefined;
+  if (provider === undefined) return false;
+  return Object.values(provider).some(
+    (own) => own?.cacheControl !== undefined || own?.cachePoint !== undefined,
+  );
+}
 
 /** By provider, each in its own words; a provider only sees its own. Those that cache automatically need none. */
 function marksOf(ttl: '5m' | '1h'): Marks {
