@@ -1,11 +1,12 @@
 /** Answers that come twice, at once or while the run is about to wait: one run goes on with them, and nobody misses anything. */
 import { Agent, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
-import { serve } from 'allium/http';
+import { type ClientEvent, type Question, type Show, serve } from 'allium/http';
 import { alliumClient, type ClientRun } from 'allium/http/client';
 import { approval } from 'allium/middleware/approval';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
+import { UiChunks } from './ui-chunks.js';
 
 interface Part {
   readonly type: string;
@@ -15,7 +16,11 @@ interface Part {
   readonly approvalId?: string;
 }
 
-function setup({ store = memoryStore() as Store, middleware = [] as Middleware[] } = {}) {
+function setup({
+  store = memoryStore() as Store,
+  middleware = [] as Middleware[],
+  show = { tools: true } as Show,
+} = {}) {
   let paid = 0;
   const pay = tool({
     name: 'pay',
@@ -30,7 +35,7 @@ function setup({ store = memoryStore() as Store, middleware = [] as Middleware[]
     tools: [pay],
     middleware: [...middleware, approval({ policy: { pay: 'ask' } })],
   });
-  const handler = serve({ agents: agent, authorize: () => ({}), sdk: 6, show: { tools: true } });
+  const handler = serve({ agents: agent, authorize: () => ({}), sdk: 6, show });
   const work: Promise<unknown>[] = [];
   const send = (method: string, path: string, body?: object, headers: Record<string, string> = {}) =>
     handler(
@@ -48,9 +53,12 @@ function setup({ store = memoryStore() as Store, middleware = [] as Middleware[]
       id: 'c',
       messages: [{ id, role: 'user', parts: [{ type: 'text', text: said }] }],
     });
-  const approve = (id: string, approved = true) => {
-    const part = { type: 'tool-pay', state: 'approval-responded', approval: { id, approved } };
-    return send('POST', '/chat', { id: 'c', messages: [{ id: 'a', role: 'assistant', parts: [part] }] });
+  const approve = (id: string, approved = true, reason?: string, sdk = 6) => {
+    const part = { type: 'tool-pay', state: 'approval-responded', approval: { id, approved, reason } };
+    return send('POST', `/chat?sdk=${sdk}`, {
+      id: 'c',
+      messages: [{ id: 'a', role: 'assistant', parts: [part] }],
+    });
   };
   return { model, send, say, approve, work, session: agent.session('c') };
 }
@@ -208,21 +216,80 @@ it('the history says whether an answer is being written', async () => {
   expect(await running()).toBe(false);
 });
 
-it('a call that was denied still shows as denied when the history is loaded', async () => {
-  const { say, approve, send, session } = setup();
-  await (await say('1', 'Pay')).text();
-  const [request] = await session.pending();
-  await (await approve(request!.id, false)).text();
-  const history = async (sdk: number) => {
+it('what was answered still shows when the history is loaded', async () => {
+  const callIn = async (approved: boolean, sdk: number) => {
+    const { say, approve, send, session } = setup();
+    await (await say('1', 'Pay')).text();
+    const [request] = await session.pending();
+    await (await approve(request!.id, approved, approved ? undefined : 'Too much.')).text();
     const { messages } = (await (await send('GET', `/chat/c?sdk=${sdk}`)).json()) as {
       messages: { parts: { type: string }[] }[];
     };
-    return messages[1]!.parts.find(({ type }) => type === 'tool-pay');
+    return { id: request!.id, part: messages[1]!.parts.find(({ type }) => type === 'tool-pay') };
   };
-  const denied = { state: 'output-denied', approval: { id: request!.id, approved: false } };
-  expect(await history(6)).toMatchObject(denied);
-  expect(await history(7)).toMatchObject(denied);
-  expect(await history(5)).toMatchObject({ state: 'output-error' });
+  for (const sdk of [6, 7]) {
+    const denied = await callIn(false, sdk);
+    const said = { id: denied.id, approved: false, reason: 'Too much.' };
+    expect(denied.part).toMatchObject({ state: 'output-denied', approval: said });
+    const allowed = await callIn(true, sdk);
+    expect(allowed.part).toMatchObject({
+      state: 'output-available',
+      approval: { id: allowed.id, approved: true },
+    });
+  }
+  expect((await callIn(false, 5)).part).toMatchObject({ state: 'output-error' });
+  expect((await callIn(true, 5)).part).not.toHaveProperty('approval');
+});
+
+it('thinking that a provider keeps to itself is no empty part of the history', async () => {
+  const thinking = { type: 'thinking' as const, text: '', signature: 's' };
+  const model = scriptedModel([[thinking, { type: 'text', text: 'Hello.' }]]);
+  const agent = new Agent({ model, store: memoryStore() });
+  await agent.session('c').run('Hi');
+  const handler = serve({ agents: agent, authorize: 'none', show: { thinking: true } });
+  const { messages } = (await (await handler(new Request('http://x/chat/c'))).json()) as {
+    messages: { parts: { type: string }[] }[];
+  };
+  expect(messages[1]!.parts.map(({ type }) => type)).toEqual(['step-start', 'text']);
+});
+
+it('the reason of a no is hidden where results are', async () => {
+  const { say, approve, send, session } = setup({ show: {} });
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  await (await approve(request!.id, false, 'Too much.')).text();
+  expect(await (await send('GET', '/chat/c')).text()).not.toContain('Too much.');
+});
+
+it('AI SDK 7 is told what was answered, unless it knows another question about the call by then', async () => {
+  const { say, approve, session } = setup();
+  await (await say('1', 'Pay')).text();
+  const [request] = await session.pending();
+  const approvalId = request!.id;
+  const told = async (sdk: number) => {
+    const parts = await partsOf(await approve(approvalId, true, undefined, sdk));
+    return parts.find(({ type }) => type === 'tool-approval-response');
+  };
+  expect(await told(7)).toEqual({ type: 'tool-approval-response', approvalId, approved: true });
+  expect(await told(6)).toBeUndefined();
+
+  const chunks = new UiChunks(7);
+  const asked = (id: string) => ({ id, toolCallId: 'a' }) as Question;
+  const waiting = (id: string): ClientEvent => ({
+    type: 'tool_execution_waiting',
+    toolCallId: 'a',
+    toolName: 'pay',
+    question: asked(id),
+  });
+  const answered = (questionId: string): ClientEvent => ({
+    type: 'answered',
+    questionId,
+    decision: 'reject',
+  });
+  chunks.of(waiting('1'));
+  chunks.of(waiting('2'));
+  expect(chunks.of(answered('1')).map(({ type }) => type)).toEqual(['data-question']);
+  expect(chunks.of(answered('2'))[0]).toMatchObject({ approvalId: '2', approved: false });
 });
 
 it("a new message while a question waits gets no events of the previous message's calls", async () => {

@@ -1,6 +1,6 @@
 /**
  * The UI message stream of the AI SDK, which `useChat` reads: events in, chunks out. Versions 5, 6 and 7 differ in
- * two things. From 6 on there are approvals; in 7 a step can be taken back. The older ones get `data-` parts instead:
+ * two things. From 6 on there are approvals; in 7 a step can be taken back, and answers to approvals are told. The older ones get `data-` parts instead:
  * a `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
  */
 import type { ClientContent, ClientDelta, ClientEnd, ClientEvent, Question } from './events.js';
@@ -22,6 +22,8 @@ export class UiChunks {
   /** The calls in the message. The client fails if it is sent any other. */
   private readonly known: Set<string>;
   private readonly questions = new Map<string, Question>();
+  /** The last question about each call. */
+  private readonly asking = new Map<string, string>();
   private readonly denied = new Set<string>();
   /** Tells texts of the same block apart after a reset. */
   private attempt = 0;
@@ -149,7 +151,7 @@ export class UiChunks {
 
   private ask(question: Question): UiChunk[] {
     const { id, toolCallId } = question;
-    this.questions.set(id, question);
+    this.know([question]);
     const data: UiChunk = { type: 'data-question', id, data: question };
     if (this.sdk === 5) return [...this.start(), data];
     return [...this.start(), { type: 'tool-approval-request', approvalId: id, toolCallId }, data];
@@ -164,12 +166,18 @@ export class UiChunks {
       id: questionId,
       data: { ...question, answered: decision },
     };
-    return [...this.start(), data];
+    // The client knows only the last question about a call, and fails if it is told of another.
+    if (this.sdk < 7 || this.asking.get(question.toolCallId) !== questionId) return [...this.start(), data];
+    const approved = decision !== 'reject';
+    return [...this.start(), { type: 'tool-approval-response', approvalId: questionId, approved }, data];
   }
 
   /** Questions that were asked before this stream began. */
   know(questions: readonly Question[]): void {
-    for (const question of questions) this.questions.set(question.id, question);
+    for (const question of questions) {
+      this.questions.set(question.id, question);
+      this.asking.set(question.toolCallId, question.id);
+    }
   }
 
   private outcome(event: ClientEvent & { type: 'tool_execution_end' }): UiChunk {

@@ -29,29 +29,37 @@ export function isTurn(message: Message): boolean {
   return message.role === 'user' && !isSyntheticMessage(message);
 }
 
-/** Calls that nobody allowed, with the id of the question: somebody said no, or it was taken back. */
-export function deniedCalls(entries: readonly Entry[]): ReadonlyMap<string, string> {
+/** What became of the last question about a call. */
+export interface Approval {
+  readonly id: string;
+  readonly approved: boolean;
+  readonly reason?: string;
+}
+
+/** By call. A question that was taken back counts as a no. */
+export function approvals(entries: readonly Entry[]): ReadonlyMap<string, Approval> {
   const asked = new Map<string, string>();
-  const denied = new Map<string, string>();
+  const all = new Map<string, Approval>();
   for (const entry of entries) {
     if (entry.type === 'request') {
       const { id, callId, kind } = entry.request;
       asked.set(id, callId);
-      if (kind === 'ask') denied.set(callId, id);
+      if (kind === 'ask') all.set(callId, { id, approved: false });
     }
     const callId = entry.type === 'answer' ? asked.get(entry.requestId) : undefined;
     if (entry.type !== 'answer' || callId === undefined) continue;
     // The last answer counts: guards may have changed the one that was given.
-    if (entry.decision.type === 'reject') denied.set(callId, entry.requestId);
-    else denied.delete(callId);
+    const { decision, requestId: id } = entry;
+    const reason = decision.type === 'reject' ? decision.reason : undefined;
+    all.set(callId, { id, approved: decision.type !== 'reject', ...(reason !== undefined && { reason }) });
   }
-  return denied;
+  return all;
 }
 
 /** All answers and tool results up to the next user message are one message, under the id of the first. */
 export function uiMessages(
   messages: readonly Message[],
-  asked: { readonly pending: readonly PendingRequest[]; readonly denied: ReadonlyMap<string, string> },
+  asked: { readonly pending: readonly PendingRequest[]; readonly answered: ReadonlyMap<string, Approval> },
   projection: Projection,
   sdk: SdkVersion,
 ): readonly UiMessage[] {
@@ -74,10 +82,8 @@ export function uiMessages(
       continue;
     }
     const call = calls.get(shown.toolCallId ?? '');
-    const question = asked.denied.get(shown.toolCallId ?? '');
-    if (call && question !== undefined && shown.isError && sdk > 5)
-      Object.assign(call, { state: 'output-denied', approval: { id: question, approved: false } });
-    else answer(call, shown);
+    const approval = sdk > 5 ? asked.answered.get(shown.toolCallId ?? '') : undefined;
+    answer(call, shown, approval);
   }
   for (const request of asked.pending) {
     const question = questionOf(request);
@@ -95,9 +101,10 @@ function say(
 ): void {
   parts.push({ type: 'step-start' });
   for (const part of content) {
-    if (part.type === 'thinking') parts.push({ type: 'reasoning', text: part.text, state: 'done' });
-    else if (part.type === 'text') parts.push({ type: 'text', text: part.text, state: 'done' });
-    else if (part.type !== 'tool-call') parts.push(...uiParts([part]));
+    if (part.type === 'thinking' || part.type === 'text') {
+      const type = part.type === 'text' ? 'text' : 'reasoning';
+      if (part.text !== '') parts.push({ type, text: part.text, state: 'done' });
+    } else if (part.type !== 'tool-call') parts.push(...uiParts([part]));
     else {
       const call = {
         type: `tool-${part.name}`,
@@ -111,8 +118,20 @@ function say(
   }
 }
 
-function answer(call: Record<string, unknown> | undefined, { isError, content }: ClientMessage): void {
+function answer(
+  call: Record<string, unknown> | undefined,
+  { isError, content }: ClientMessage,
+  approval: Approval | undefined,
+): void {
   if (call === undefined) return;
+  if (isError && approval?.approved === false) {
+    // The reason is what the model reads as the result, so it is shown where results are.
+    const { id, approved, reason } = approval;
+    const shown = content.length > 0 && reason !== undefined ? { id, approved, reason } : { id, approved };
+    Object.assign(call, { state: 'output-denied', approval: shown });
+    return;
+  }
+  if (approval?.approved) Object.assign(call, { approval });
   const output = content.length > 0 ? outputOf(content) : null;
   if (!isError) Object.assign(call, { state: 'output-available', output });
   else
