@@ -1,9 +1,9 @@
 /** Answers that come twice, at once or while the run is about to wait: one run goes on with them, and nobody misses anything. */
-import { Agent, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
+import { Agent, type Clock, type Middleware, memoryStore, type Store, textOf, tool } from 'allium';
 import { type ClientEvent, type Question, type Show, serve } from 'allium/http';
 import { alliumClient, type ClientRun } from 'allium/http/client';
 import { approval } from 'allium/middleware/approval';
-import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { UiChunks } from './ui-chunks.js';
@@ -20,6 +20,8 @@ function setup({
   store = memoryStore() as Store,
   middleware = [] as Middleware[],
   show = { tools: true } as Show,
+  clock = undefined as Clock | undefined,
+  calls = ['a'],
 } = {}) {
   let paid = 0;
   const pay = tool({
@@ -28,12 +30,16 @@ function setup({
     input: z.object({}),
     execute: () => `Paid ${++paid} times.`,
   });
-  const model = scriptedModel([toolCalls({ name: 'pay', args: {} }), text('Done.'), text('Hello.')]);
+  const asked = toolCalls(...calls.map((id) => ({ name: 'pay', args: {}, id })));
+  const model = scriptedModel([asked, text('Done.'), text('Hello.')]);
   const agent = new Agent({
     model,
     store,
+    ...(clock && { clock }),
     tools: [pay],
-    middleware: [...middleware, approval({ policy: { pay: 'ask' } })],
+    middleware: middleware.some(({ name }) => name === 'asks')
+      ? middleware
+      : [...middleware, approval({ policy: { pay: 'ask' } })],
   });
   const handler = serve({ agents: agent, authorize: () => ({}), sdk: 6, show });
   const work: Promise<unknown>[] = [];
@@ -180,6 +186,47 @@ it.each(['chat', 'chat, and the client leaves', 'answers', 'events', 'events, an
     expect(model.requests).toHaveLength(2);
   },
 );
+
+it('an approval that comes too late continues the run, with a call that nobody allowed', async () => {
+  const clock = fakeClock();
+  const asks = { name: 'asks', beforeToolCall: () => ({ ask: { timeoutMs: 1000 } }) };
+  for (const [sdk, outcome] of [
+    [5, 'tool-output-error'],
+    [6, 'tool-output-denied'],
+    [7, 'tool-output-denied'],
+  ] as const) {
+    const { say, approve, session, model } = setup({ middleware: [asks], clock });
+    await (await say('1', 'Pay')).text();
+    const [request] = await session.pending();
+    await clock.advance(1001);
+    const parts = await partsOf(await approve(request!.id, true, undefined, sdk));
+    expect(parts.map(({ type }) => type)).toContain(outcome);
+    expect(shown(parts)).toEqual({ outputs: [], text: 'Done.', last: 'finish' });
+    expect(textOf(model.requests[1]!.messages.at(-1)!)).toContain('within 1000 ms');
+  }
+});
+
+it('an approval in time counts beside one that is too late', async () => {
+  const clock = fakeClock();
+  const asks: Middleware = {
+    name: 'asks',
+    beforeToolCall: ({ toolCall }) => ({ ask: toolCall.id === 'b' ? {} : { timeoutMs: 1000 } }),
+  };
+  const { send, say, session } = setup({ middleware: [asks], clock, calls: ['a', 'b'] });
+  await (await say('1', 'Pay')).text();
+  const requests = await session.pending();
+  await clock.advance(1001);
+  const parts = requests.map(({ id }) => ({
+    type: 'tool-pay',
+    state: 'approval-responded',
+    approval: { id, approved: true },
+  }));
+  const said = await partsOf(
+    await send('POST', '/chat', { id: 'c', messages: [{ role: 'assistant', parts }] }),
+  );
+  expect(shown(said)).toEqual(WHOLE);
+  expect(said.filter(({ type }) => type === 'tool-output-denied')).toHaveLength(1);
+});
 
 it('the stream of an answer ends with that answer, however late it is read', async () => {
   const { say, approve, send, session } = setup();

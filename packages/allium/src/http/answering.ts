@@ -26,13 +26,18 @@ export async function answerAndFollow(
   // A run that is just beginning may have the same answers with it.
   await hub.begun(found.storeId);
   const pending = await found.session.pending();
-  const open = Object.fromEntries(
-    Object.entries(answers).filter(([id]) => pending.some((one) => one.id === id)),
-  );
-  if (Object.keys(open).length > 0)
+  const open = pending.filter(({ id }) => id in answers);
+  if (open.length > 0)
     try {
-      if (hub.isLive(found.storeId)) return joined(await answerLive(call, found, open));
-      return await startRun(call, found, { type: 'resume', answers: open });
+      // Without the answers that come too late: those calls count as rejected, and the run continues.
+      const now = found.agent.clock.now();
+      const inTime = Object.fromEntries(
+        open
+          .filter(({ createdAt, timeoutMs = Infinity }) => now <= createdAt + timeoutMs)
+          .map(({ id }) => [id, answers[id]!]),
+      );
+      if (hub.isLive(found.storeId)) return joined(await answerLive(call, found, inTime));
+      return await startRun(call, found, { type: 'resume', answers: inTime });
     } catch (error) {
       if (!isLate(error)) throw error;
     }
