@@ -308,19 +308,7 @@ it('the reason of a no is hidden where results are', async () => {
   expect(await (await send('GET', '/chat/c')).text()).not.toContain('Too much.');
 });
 
-it('AI SDK 7 is told what was answered, unless it knows another question about the call by then', async () => {
-  const { say, approve, session } = setup();
-  await (await say('1', 'Pay')).text();
-  const [request] = await session.pending();
-  const approvalId = request!.id;
-  const told = async (sdk: number) => {
-    const parts = await partsOf(await approve(approvalId, true, undefined, sdk));
-    return parts.find(({ type }) => type === 'tool-approval-response');
-  };
-  expect(await told(7)).toEqual({ type: 'tool-approval-response', approvalId, approved: true });
-  expect(await told(6)).toBeUndefined();
-
-  const chunks = new UiChunks(7);
+it('AI SDK 7 is told what others answered, unless it knows another question about the call by then', () => {
   const asked = (id: string) => ({ id, toolCallId: 'a' }) as Question;
   const waiting = (id: string): ClientEvent => ({
     type: 'tool_execution_waiting',
@@ -333,10 +321,18 @@ it('AI SDK 7 is told what was answered, unless it knows another question about t
     questionId,
     decision: 'reject',
   });
-  chunks.of(waiting('1'));
-  chunks.of(waiting('2'));
-  expect(chunks.of(answered('1')).map(({ type }) => type)).toEqual(['data-question']);
-  expect(chunks.of(answered('2'))[0]).toMatchObject({ approvalId: '2', approved: false });
+  for (const sdk of [5, 6, 7] as const) {
+    const chunks = new UiChunks(sdk);
+    const told = (id: string) =>
+      chunks.of(answered(id)).find(({ type }) => type === 'tool-approval-response');
+    chunks.know([asked('0')]);
+    expect(told('0')).toBeUndefined();
+    chunks.of(waiting('1'));
+    chunks.of(waiting('2'));
+    expect(told('1')).toBeUndefined();
+    const response = { type: 'tool-approval-response', approvalId: '2', approved: false };
+    expect(told('2')).toEqual(sdk === 7 ? response : undefined);
+  }
 });
 
 it("a new message while a question waits gets no events of the previous message's calls", async () => {

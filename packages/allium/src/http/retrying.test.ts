@@ -2,7 +2,8 @@
 import { Agent, type AgentOptions, memoryStore } from 'allium';
 import { serve } from 'allium/http';
 import { visibleParts } from 'allium/http/client';
-import { chunks, hang, type ScriptStep, scriptedModel } from 'allium/testing';
+import { retry } from 'allium/middleware/retry';
+import { chunks, failWith, hang, type ScriptStep, scriptedModel } from 'allium/testing';
 import { expect, it } from 'vitest';
 
 interface Chunk {
@@ -116,6 +117,18 @@ it('a run that was stopped says why', async () => {
   const data = { reason: 'max_tokens', message: expect.stringContaining('tokens') };
   expect(sent.slice(-2)).toEqual([{ type: 'data-stop', data }, { type: 'finish' }]);
   expect(await history()).toEqual(['user: Q1']);
+});
+
+it('files that the model makes are shown at once, those of the attempt that counts', async () => {
+  const file = (data: string) => ({ type: 'file' as const, data, mimeType: 'image/png' });
+  const lost = failWith(Object.assign(new Error('Away.'), { status: 503 }), 'Wait. ', file('AAAA'));
+  const { post } = setup([lost, chunks('Here: ', file('BBBB'), ' Done.')], {
+    middleware: [retry({ minDelayMs: 1, maxDelayMs: 1 })],
+  });
+  const sent = await chunksOf(await post('Draw'));
+  expect(sent.filter(({ type }) => type === 'file')).toEqual([
+    { type: 'file', url: 'data:image/png;base64,BBBB', mediaType: 'image/png' },
+  ]);
 });
 
 it('visibleParts leaves out the step that was taken back, or everything before a new start', () => {

@@ -22,7 +22,7 @@ export class UiChunks {
   /** The calls in the message. The client fails if it is sent any other. */
   private readonly known: Set<string>;
   private readonly questions = new Map<string, Question>();
-  /** The last question about each call. */
+  /** The last question about each call, of those asked in this stream. */
   private readonly asking = new Map<string, string>();
   private readonly denied = new Set<string>();
   /** Tells texts of the same block apart after a reset. */
@@ -48,7 +48,7 @@ export class UiChunks {
         return this.reset(event.messageId);
       case 'message_end':
         if (event.message?.role === 'user') return this.userSaid(event.messageId, event.message.content);
-        return this.endText();
+        return [...this.endText(), ...files(event.message?.content ?? [])];
       case 'tool_execution_start':
         return this.inputAvailable(event.toolCallId, event.toolName, event.arguments);
       case 'tool_execution_update': {
@@ -151,7 +151,8 @@ export class UiChunks {
 
   private ask(question: Question): UiChunk[] {
     const { id, toolCallId } = question;
-    this.know([question]);
+    this.questions.set(id, question);
+    this.asking.set(toolCallId, id);
     const data: UiChunk = { type: 'data-question', id, data: question };
     if (this.sdk === 5) return [...this.start(), data];
     return [...this.start(), { type: 'tool-approval-request', approvalId: id, toolCallId }, data];
@@ -166,7 +167,8 @@ export class UiChunks {
       id: questionId,
       data: { ...question, answered: decision },
     };
-    // The client knows only the last question about a call, and fails if it is told of another.
+    // A client that answered knows it. One that reads along knows only the last question about a call, and fails if it is
+    // told of another.
     if (this.sdk < 7 || this.asking.get(question.toolCallId) !== questionId) return [...this.start(), data];
     const approved = decision !== 'reject';
     return [...this.start(), { type: 'tool-approval-response', approvalId: questionId, approved }, data];
@@ -174,10 +176,7 @@ export class UiChunks {
 
   /** Questions that were asked before this stream began. */
   know(questions: readonly Question[]): void {
-    for (const question of questions) {
-      this.questions.set(question.id, question);
-      this.asking.set(question.toolCallId, question.id);
-    }
+    for (const question of questions) this.questions.set(question.id, question);
   }
 
   private outcome(event: ClientEvent & { type: 'tool_execution_end' }): UiChunk {
@@ -210,6 +209,15 @@ export class UiChunks {
     chunks.push({ type: 'finish' });
     return chunks;
   }
+}
+
+/** The files that the model made. Their chunks have no name. */
+function files(content: readonly ClientContent[]): UiChunk[] {
+  return uiParts(content.filter(({ type }) => type === 'file')).map(({ url, mediaType }) => ({
+    type: 'file',
+    url,
+    mediaType,
+  }));
 }
 
 /** Content as parts of a UI message. */
