@@ -351,6 +351,35 @@ describe('a guard beside the first model call', () => {
     expect(model.requests[0]!.messages.map((one) => textOf(one))).toEqual(['first', 'waited']);
   });
 
+  it('an answer that came before the verdict carries its usage, and counts once after a resume', async () => {
+    const { middleware, answer } = waiting();
+    const asks = tool({
+      name: 'asks',
+      description: 'Asks.',
+      input: z.any(),
+      execute: (_, ctx) => ctx.suspend({ title: 'May I?' }),
+    });
+    const store = memoryStore();
+    const price = { input: 1, output: 1 };
+    const agent = (script: readonly Script[]) =>
+      new Agent({ model: scriptedModel(script, { price }), store, middleware: [middleware], tools: [asks] });
+    const running = agent([toolCalls({ name: 'asks' })])
+      .session('s')
+      .run('hi');
+    await quiet();
+    answer(undefined);
+    const { messages, usage, pending } = await running;
+    expect(messages[1]).toMatchObject({ usage: { inputTokens: 10, outputTokens: 5 } });
+    expect(usage.totalTokens).toBe(15);
+    const entries = await store.read('s', 1);
+    expect(entries.filter(({ type }) => type === 'usage')).toEqual([]);
+    const result = await agent(['done'])
+      .session('s')
+      .resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(result.usage.totalTokens).toBe(30);
+    expect(result.costUsd).toBeCloseTo(30e-6);
+  });
+
   it('a resumed run does not ask for the verdict again', async () => {
     const { middleware, answer, asked } = waiting();
     const asks = defineMiddleware({ name: 'asks', beforeToolCall: () => ({ ask: { title: 'Do it?' } }) });

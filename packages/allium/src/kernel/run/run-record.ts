@@ -3,6 +3,7 @@
 import { Cells } from '../context/cells.js';
 import type { Recording } from '../context/tracing.js';
 import { type RunEvents, runEvents } from '../events/run-events.js';
+import type { PendingInput } from '../inbox/pending-input.js';
 import { ActiveTime } from '../journal/active-time.js';
 import { isThrownByStore } from '../journal/bounded-store.js';
 import { type Expense, type Journal, together } from '../journal/journal.js';
@@ -10,7 +11,7 @@ import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
 import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';
-import { isNothing, UNKNOWN_USAGE, type Usage } from '../messages/messages.js';
+import { isNothing, NOTHING, UNKNOWN_USAGE, type Usage } from '../messages/messages.js';
 import type { Price } from '../messages/model.js';
 import type { Budget, Reservation } from '../model/budget.js';
 import type { AgentEvent } from '../protocol/events.js';
@@ -34,6 +35,8 @@ export class RunRecord {
   /** Does anybody watch? If not, events aren't even made. */
   readonly watched: boolean;
   private unjournaled: Expense[] = [];
+  /** The input, while guards judge it in parallel to the first model call. */
+  pendingInput: PendingInput | undefined = undefined;
   /** Records what happens, if the run is traced. */
   trace: Recording | undefined = undefined;
   /** Most runs have no time limit, and nobody asks. */
@@ -84,8 +87,7 @@ export class RunRecord {
     }
     const changes = this.cells.commit();
     const drafts = [...(due ? [this.active()] : []), ...entries, ...(traced ? [traced] : [])];
-    const all = together(this.runId, drafts, changes, this.unjournaled);
-    this.unjournaled = [];
+    const all = together(this.runId, drafts, changes, this.dueExpenses(how));
     const wait = this.write(all, how);
     if (wait) return wait.then(() => this.tellChanges(changes));
     this.tellChanges(changes);
@@ -137,6 +139,14 @@ export class RunRecord {
     // A child has a journal of its own, but its parent has to remember the cost too.
     for (let run: RunRecord | undefined = this; run; run = run.start.parent)
       run.unjournaled.push({ usage, costUsd });
+  }
+
+  /** The answer may have come before its input was allowed. The input doesn't take along the usage of that message. */
+  private dueExpenses(how: 'append' | 'appendLate' | 'end'): readonly Expense[] {
+    if (this.pendingInput && how === 'append') return NOTHING;
+    const due = this.unjournaled;
+    this.unjournaled = [];
+    return due;
   }
 
   /** The cost of the usage a message carries. Removes it from the usage that belongs to no message. */

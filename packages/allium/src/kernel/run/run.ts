@@ -8,7 +8,6 @@ import type { RequestParts } from '../context/run-port.js';
 import { answerRestorers } from '../guards/restore.js';
 import { safeOutput, safeValue } from '../guards/safe-values.js';
 import { Judgements } from '../guards/verdict-cache.js';
-import type { PendingInput } from '../inbox/pending-input.js';
 import type { BoundedStore } from '../journal/bounded-store.js';
 import type { History } from '../journal/history.js';
 import type { Journal } from '../journal/journal.js';
@@ -75,8 +74,6 @@ export class Run extends RunRecord implements ToolsRun {
   output: unknown;
   /** Which middleware have restarted which turn. */
   private restarts: Set<string> | undefined;
-  /** The input, while guards judge it in parallel to the first model call. */
-  pendingInput: PendingInput | undefined;
 
   constructor(
     start: Start,
