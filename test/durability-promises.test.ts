@@ -26,7 +26,7 @@ import { chunks, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { root } from '../scripts/repository.mjs';
-import { breakingStore, deferred, expectValidHistory, storeWith } from './run-checks.js';
+import { breakingStore, deferred, expectValidHistory, settle, storeWith } from './run-checks.js';
 
 describe('the list of promises', () => {
   it('is the list of tests that carry their ids', () => {
@@ -197,6 +197,25 @@ describe.each(Object.entries(SESSIONS))('a crash at every append of a session wi
       expect(messages[0]?.role).toBe('user');
     }
   });
+});
+
+it('D3 a limit still ends a run whose results were on their way to the store side by side', async () => {
+  const store = memoryStore();
+  // Like one on a network: it confirms later.
+  const slow = (dies: boolean) =>
+    storeWith(store, {
+      append: async (id, seq, entries) => {
+        await settle();
+        if (dies && entries.some(({ type }) => type === 'run_end')) throw new Error('gone');
+        return store.append(id, seq, entries);
+      },
+    });
+  const look3 = toolCalls(...['a', 'b', 'c'].map((id) => ({ name: 'look', args: { at: id }, id })));
+  const parts: Parts = { answers: [look3, text('Too much.')], limits: { toolCalls: 2 } };
+  await expect(agentOn(slow(true), parts).session('s').run('go')).rejects.toThrow('gone');
+  const { stop, messages } = await agentOn(slow(false), parts).session('s').resume();
+  expect(stop).toMatchObject({ reason: 'max_tool_calls', by: 'kernel' });
+  expect(messages.filter(({ role }) => role === 'assistant')).toHaveLength(1);
 });
 
 it('D2 a run is in the journal together with its input, or not at all', async () => {

@@ -127,7 +127,7 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
   if (ctx._state) run.cells.stage(ctx._state);
   call.done = message;
   const { runId } = run;
-  const last = run.state.lacksOneResult(runId);
+  const last = isLastOf(call.batch);
   const { latched, latchedBy } = call.latched === undefined ? run.call : call;
   // A limit lets the other calls run; a stop doesn't.
   const ends = stopOf(latched, latchedBy) ?? (last ? stopOf(call.batch.limit, 'kernel') : undefined);
@@ -147,6 +147,12 @@ function record(call: Call, result: ToolResult): Awaitable<void> {
     () => reportEnd(call, message),
     (error) => notRecorded(call, message, error),
   );
+}
+
+/** Do all calls have a result now? Those beside it may still be on their way to the store. */
+function isLastOf({ open }: CallBatch): boolean {
+  for (let i = 0; i < open.length; i++) if (open[i]!.done === undefined) return false;
+  return true;
 }
 
 /** Reports that the execution has ended, without its result: nothing is shown that isn't written. */

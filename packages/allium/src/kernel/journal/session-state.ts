@@ -70,12 +70,6 @@ export class SessionState implements CellHolder {
     Object.assign(this, new SessionState(this.sessionId), { reading });
   }
 
-  /** Is only one result of the open batch missing? */
-  lacksOneResult(runId: string): boolean {
-    const batch = this.open?.runId === runId ? this.open.batch : undefined;
-    return batch !== undefined && batch.answered === batch.calls.length - 1;
-  }
-
   /** Call ids must be unique in a session. Missing and repeated ones are replaced, the same way each time. */
   callId(id: string, messageId: string, block: number, content: readonly AssistantContent[]): string {
     // Nobody knows the ids in messages that were not read.
