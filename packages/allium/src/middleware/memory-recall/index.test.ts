@@ -152,6 +152,27 @@ describe('memory-recall', () => {
     expect(query).toBe('My code is [redacted].');
   });
 
+  it('asks with the input of the run, also while a guard judges it beside the model call', async () => {
+    const queries: string[] = [];
+    const memory: Memory = {
+      recall: (query) => {
+        queries.push(query);
+        return [note('Tea.')];
+      },
+      save: () => {},
+    };
+    const beside = defineMiddleware({
+      name: 'beside',
+      guard: { on: ['input'], parallel: true, judge: async () => undefined },
+    });
+    const { agent, model } = setup(memory, ['One.', 'Two.'], {}, { middleware: [beside] });
+    const session = agent.session('s');
+    await session.run('first');
+    await session.run('second');
+    expect(queries).toEqual(['first', 'second']);
+    expect(model.requests[1]!.messages.map(textOf)).toEqual(['first', 'One.', `${NOTES}- Tea.`, 'second']);
+  });
+
   it('lets the guards of the request judge what it shows', async () => {
     const guard = defineMiddleware({
       name: 'redact',

@@ -95,8 +95,8 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
     ms = timeoutMs,
   ): Promise<T> => withinTime(work, ctx.signal, clock ?? ctx.agent.clock, ms);
 
-  async function recall(ctx: ModelContext): Promise<Recalled | null> {
-    const asked = lastAsked(ctx.history);
+  async function recall(messages: readonly Message[], ctx: ModelContext): Promise<Recalled | null> {
+    const asked = lastAsked(soFar(messages, ctx));
     const query = cut(asked.map(textOf).join('\n'), QUERY_CHARS);
     if (query.trim() === '') return null;
     // The conversation already contains its own past.
@@ -122,7 +122,7 @@ export function memoryRecall(options: MemoryRecallOptions): Middleware {
     async transformContext(messages, ctx) {
       let mine = ctx.state.get(recalled);
       if (mine === undefined) {
-        mine = await recall(ctx);
+        mine = await recall(messages, ctx);
         ctx.state.set(recalled, mine);
       }
       return mine === null ? messages : shownIn(messages, mine);
@@ -156,6 +156,13 @@ function scopeOf({ tenant, sessionId }: Context, scope: 'tenant' | 'session'): M
 }
 
 // ── Recalling ────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** The conversation. Input that guards judge in parallel to this call is only in the request yet. */
+function soFar(messages: readonly Message[], { history, runId }: ModelContext): readonly Message[] {
+  const known = new Set(history.map(({ id }) => id));
+  const waiting = messages.filter(({ id }) => id.startsWith(`${runId}.`) && !known.has(id));
+  return waiting.length === 0 ? history : [...history, ...waiting];
+}
 
 /** What the user said last: one message, or several that follow each other. */
 function lastAsked(history: readonly Message[]): readonly Message[] {
