@@ -83,6 +83,10 @@ export function deferredTools(options: DeferredToolsOptions): Middleware {
     looksBack: 0,
     brings: [...owners.keys()],
     state: [cell],
+    // Not in the tool: `replay` answers in its place.
+    afterTool(ctx: ToolContext): void {
+      if (ctx.is(load)) for (const id of loadedBy(ctx.result)) remember(cell, id, ctx);
+    },
   };
   if (strategy === 'dispatch') {
     const dispatch = dispatchTool(deferred);
@@ -149,10 +153,17 @@ function loadTool(deferred: Deferred, strategy: 'dispatch' | 'inject'): Tool {
       );
       return toolResult({
         content: parts.map(({ text }) => text).join('\n\n'),
+        details: { loaded: parts.filter(({ failed }) => !failed).map(({ id }) => id) },
         isError: parts.every(({ failed }) => failed),
       });
     },
   });
+}
+
+/** The ids of groups that a result of `load_tools` says are loaded. */
+function loadedBy(result: ToolResult | undefined): readonly string[] {
+  const { loaded } = (result?.details ?? {}) as { loaded?: unknown };
+  return Array.isArray(loaded) ? loaded.filter((id) => typeof id === 'string') : [];
 }
 
 async function loadGroup(
@@ -160,32 +171,33 @@ async function loadGroup(
   id: string,
   ctx: ToolContext,
   strategy: 'dispatch' | 'inject',
-): Promise<{ text: string; failed: boolean }> {
+): Promise<{ id: string; text: string; failed: boolean }> {
   const group = deferred.groups.find((one) => one.id === id);
   if (!group) {
     const ids = deferred.groups.map((one) => one.id);
     return {
+      id,
       text: `There is no group "${id}".${didYouMean(id, ids)} Groups: ${ids.join(', ')}.`,
       failed: true,
     };
   }
   try {
     const tools = await deferred.loads.load(group, ctx);
-    remember(deferred, group, ctx);
     if (strategy === 'inject')
       return {
+        id,
         text: `Group "${id}" is loaded. Now among your tools: ${group.toolNames.join(', ')}.`,
         failed: false,
       };
     const specs = group.toolNames.map((name) => JSON.stringify(toolSpec(tools.get(name)!)));
-    return { text: `Group "${id}", to be called with ${DISPATCH}:\n${specs.join('\n')}`, failed: false };
+    return { id, text: `Group "${id}", to be called with ${DISPATCH}:\n${specs.join('\n')}`, failed: false };
   } catch (error) {
     if (isControl(error)) throw error;
-    return { text: messageOf(error), failed: true };
+    return { id, text: messageOf(error), failed: true };
   }
 }
 
-function remember({ cell }: Deferred, { id }: ToolGroup, ctx: Context): void {
+function remember(cell: Deferred['cell'], id: string, ctx: Context): void {
   if (!ctx.state.get(cell).includes(id))
     ctx.state.update(cell, (ids) => (ids.includes(id) ? ids : [...ids, id]));
 }
@@ -243,7 +255,7 @@ async function find(deferred: Deferred, name: string, ctx: ToolContext): Promise
   const group = deferred.owners.get(name);
   if (!group) return undefined;
   const tools = await deferred.loads.load(group, ctx);
-  remember(deferred, group, ctx);
+  remember(deferred.cell, group.id, ctx);
   return tools.get(name);
 }
 

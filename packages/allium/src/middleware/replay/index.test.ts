@@ -13,9 +13,11 @@ import {
   toolResult,
   window,
 } from 'allium';
+import { deferredTools } from 'allium/middleware/deferred-tools';
 import { record } from 'allium/middleware/record';
 import { replay } from 'allium/middleware/replay';
 import { retry } from 'allium/middleware/retry';
+import { todoList } from 'allium/middleware/todo-list';
 import {
   type Collected,
   checkMiddleware,
@@ -262,6 +264,33 @@ describe('a recorded run', () => {
     const runs = await Promise.all(Array.from({ length: 20 }, () => agent.run('hi')));
     expect(new Set(runs.map((run) => run.text))).toEqual(new Set(['3']));
     expect((await agent.run('hi')).text).toBe('3');
+  });
+
+  it('has the todo list and the tools that its calls left', async () => {
+    const refund = tool({ name: 'refund', description: '', input: z.object({}), execute: () => 'refunded' });
+    const groups = [{ id: 'g', title: 'G', description: 'd', toolNames: ['refund'], load: () => [refund] }];
+    const agentOf = (script: readonly Script[], last: Middleware) =>
+      new Agent({
+        model: scriptedModel(script),
+        newId: () => 'one',
+        middleware: [todoList(), deferredTools({ groups, strategy: 'inject' }), last],
+      });
+    const todos = (status: string) => ({
+      name: 'write_todos',
+      args: { todos: [{ content: 'Pay', status }] },
+    });
+    const lines: string[] = [];
+    const live = await agentOf(
+      [
+        toolCalls(todos('in_progress'), { name: 'load_tools', args: { groups: ['g', 'none'] } }),
+        toolCalls({ name: 'refund' }, todos('completed')),
+        'Done.',
+      ],
+      record({ to: lines }),
+    ).run('go');
+    const replayed = await agentOf([], replay({ from: lines })).run('go');
+    const said = ({ messages }: typeof live) => messages.map(({ role, content }) => ({ role, content }));
+    expect(said(replayed)).toEqual(said(live));
   });
 
   it('may be replayed by runs in another order', async () => {

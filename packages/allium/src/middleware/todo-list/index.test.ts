@@ -503,6 +503,27 @@ it('one instance serves concurrent sessions, each with its own list and counts',
     for (const line of shown(request)) expect(line.slice(4)).toBe(`Job ${textOf(request.messages[0]!)}`);
 });
 
+it('keeps the placeholders of a guard: the originals are for tools, not for the list', async () => {
+  const spans = (text: string, what: string, replacement: string) =>
+    text.includes(what)
+      ? [{ start: text.indexOf(what), end: text.indexOf(what) + what.length, replacement }]
+      : [];
+  const tokens = defineMiddleware({
+    name: 'tokens',
+    guard: {
+      on: ['input', 'tool-result'],
+      find: (text) => spans(text, 'Ann', '<NAME_1>'),
+      restore: { find: (text) => spans(text, '<NAME_1>', 'Ann') },
+    },
+  });
+  const open = toolCalls(write([item('Write to <NAME_1>', 'in_progress')]));
+  const done = toolCalls(write([item('Write to <NAME_1>', 'completed')]));
+  const { agent, model } = setup([open, done, 'Done.'], { middleware: [todoList(), tokens] });
+  const { events } = await collect(agent.session('s').stream('Write to Ann.'));
+  expect(shown(model.requests[1]!)).toEqual(['[>] Write to <NAME_1>']);
+  expect(JSON.stringify(events)).not.toContain('Ann');
+});
+
 it('two in one agent are refused', () => {
   expect(() => setup([], { middleware: [todoList(), todoList()] })).toThrow('write_todos');
 });

@@ -48,12 +48,13 @@ const TOOL = 'write_todos';
 export function todoList(options: TodoListOptions = {}): Middleware {
   const { systemPrompt, toolDescription, name, madeWith } = readOptions('todoList', OPTIONS, options);
   const cells = makeCells();
+  const write = writeTodos(toolDescription, cells);
 
   return defineMiddleware({
     name,
     madeWith,
     looksBack: 0,
-    tools: [writeTodos(toolDescription, cells)],
+    tools: [write],
     state: [cells.todos, cells.watch, cells.episode],
     transformSystemPrompt(prompt) {
       if (systemPrompt === '') return prompt;
@@ -63,6 +64,14 @@ export function todoList(options: TodoListOptions = {}): Middleware {
       const todos = ctx.state.get(cells.todos);
       if (todos.length === 0) return messages;
       return [...messages, syntheticUserMessage(texts.view(todos), { source: NAME })];
+    },
+    // Not in the tool: `replay` answers in its place, and it is given originals where the model has placeholders.
+    afterTool(ctx) {
+      if (!ctx.is(write) || ctx.isError) return;
+      const before = ctx.state.get(cells.todos);
+      ctx.state.set(cells.todos, ctx.args.todos);
+      // The guards saw the call as the model wrote it; it may have been repaired since.
+      remember(ctx.state, cells, afterWriting(recall(ctx.state, cells), before, ctx.args.todos));
     },
     afterModelResponse(response, ctx) {
       const calls = toolCallsOf(response);
@@ -111,8 +120,7 @@ function remember(state: StateAccess, cells: Cells, next: GuardState): void {
     state.set(cells.episode, { corrections, blocked });
 }
 
-function writeTodos(description: string, cells: Cells): Tool<TodosInput> {
-  const { todos } = cells;
+function writeTodos(description: string, { todos }: Cells): Tool<TodosInput> {
   return tool({
     name: TOOL,
     description,
@@ -124,9 +132,6 @@ function writeTodos(description: string, cells: Cells): Tool<TodosInput> {
       const before = ctx.state.get(todos);
       const problem = writes > 1 ? texts.PARALLEL : emptying(args.todos, before);
       if (problem !== undefined) return toolResult({ content: problem, isError: true });
-      ctx.state.set(todos, args.todos);
-      // The guards saw the call as the model wrote it; it may have been repaired since.
-      remember(ctx.state, cells, afterWriting(recall(ctx.state, cells), before, args.todos));
       return toolResult({ content: texts.written(args.todos), details: { todos: args.todos } });
     },
   });
