@@ -73,8 +73,8 @@ function Chat({ id, history, onEnd }) {
   const last = messages.length - 1;
   const asks = messages[last]?.parts.some(({ state }) => state === 'approval-requested');
   const end = useRef(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: every new piece of text moves the end.
-  useEffect(() => void end.current?.scrollIntoView({ block: 'end' }), [messages]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: every new piece of text moves the end, and so does the button below.
+  useEffect(() => void end.current?.scrollIntoView({ block: 'end' }), [messages, status]);
 
   return (
     <main>

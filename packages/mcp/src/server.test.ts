@@ -261,16 +261,28 @@ describe('mcpServer()', () => {
   });
 
   it("keeps the sessions of tenants apart, and reveals nothing of others'", async () => {
-    const agents = { help: { agent: agentWith(), description } };
-    const authorize = (request: Request) => ({ tenant: request.headers.get('x-tenant') ?? 'nobody' });
+    const heard: ModelRequest['messages'][] = [];
+    const answer = ({ messages }: ModelRequest) => {
+      heard.push(messages);
+      return text('Hello.');
+    };
+    const agent = new Agent({ model: scriptedModel([answer], { repeat: true }) });
+    const agents = { help: { agent, description } };
+    const authorize = (request: Request) => {
+      const tenant = request.headers.get('x-tenant');
+      return tenant === null ? {} : { tenant };
+    };
     const a = await clientOf({ agents, authorize }, undefined, { 'x-tenant': 'a' });
     const b = await clientOf({ agents, authorize }, undefined, { 'x-tenant': 'b' });
-    const call = { name: 'help', arguments: { message: 'Hi', session: 's' } };
-    expect(await a.client.callTool(call)).toMatchObject({ content: [{ text: 'Hello.' }] });
-    expect(await b.client.callTool(call)).toMatchObject({
-      isError: true,
-      content: [{ text: 'The agent could not answer (INVALID_REQUEST).' }],
-    });
+    const nobody = await clientOf({ agents, authorize });
+    // Everybody may use the same names, and those that somebody else uses look like new ones.
+    for (const session of ['s', 'a/s', 'b/s', 'a%2Fs']) {
+      const call = { name: 'help', arguments: { message: `Hi, ${session}`, session } };
+      for (const { client } of [a, b, nobody, a])
+        expect(await client.callTool(call)).toMatchObject({ content: [{ text: 'Hello.' }] });
+    }
+    expect(heard.map((said) => said.length)).toEqual([1, 1, 1, 3, 1, 1, 1, 3, 1, 1, 1, 3, 1, 1, 1, 3]);
+    expect(await agent.session('a/s', { tenant: 'a' }).messages()).toHaveLength(4);
   });
 
   it('does not let a tenant use the connection of another', async () => {
@@ -306,11 +318,12 @@ describe('mcpServer()', () => {
   });
 
   it('refuses requests that are not authorized', async () => {
-    const server = mcpServer({
-      agents: { help: { agent: agentWith(), description } },
-      authorize: () => new Response('no', { status: 401 }),
-    });
-    expect((await server.fetch(new Request('http://127.0.0.1/mcp', { method: 'POST' }))).status).toBe(401);
+    const serverFor = (who: unknown) =>
+      mcpServer({ agents: { help: { agent: agentWith(), description } }, authorize: () => who as object });
+    for (const who of [new Response('no', { status: 401 }), false, null, undefined])
+      expect((await serverFor(who).fetch(callOf('s'))).status).toBe(401);
+    for (const who of [{ tenant: undefined }, { tenant: 5 }])
+      await expect(serverFor(who).fetch(callOf('s'))).rejects.toThrow('`tenant`');
     const open = mcpServer({ agents: { help: { agent: agentWith(), description } } });
     await expect(open.fetch(new Request('http://127.0.0.1/mcp'))).rejects.toThrow('authorize');
   });

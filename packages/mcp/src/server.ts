@@ -2,6 +2,7 @@
 
 import { randomBytes, randomUUID } from 'node:crypto';
 import {
+  type AuthInfo,
   type CallToolResult,
   CLIENT_CAPABILITIES_META_KEY,
   type ClientCapabilities,
@@ -27,10 +28,10 @@ export interface McpServerOptions {
   /** Version of the server. @default '1.0.0' */
   readonly version?: string;
   /**
-   * Says whose request this is, for `fetch`: a tenant, or a `Response` that refuses it. `'none'` lets everybody in,
+   * Says whose request this is, for `fetch`: a tenant, or false or a `Response` that refuses it. `'none'` lets everybody in,
    * as one tenant. Needed for `fetch`, ignored for `stdio`.
    */
-  readonly authorize?: 'none' | ((request: Request) => Who | Response | Promise<Who | Response>);
+  readonly authorize?: 'none' | ((request: Request) => Answer | Promise<Answer>);
   /**
    * Signs what a client keeps while a question is open: at least 32 bytes, the same in every process that serves the
    * same clients. @default random, so that only this process can continue its own questions
@@ -43,6 +44,8 @@ export interface McpServerOptions {
 export interface Who {
   readonly tenant?: string;
 }
+
+type Answer = Who | Response | false | null | undefined;
 
 export interface AgentServer {
   /** Serves this process's standard input and output, which nothing else may write to. */
@@ -73,6 +76,7 @@ interface Waiting {
 export function mcpServer(options: McpServerOptions): AgentServer {
   checkServerOptions(options);
   const { agents, name = 'allium', version = '1.0.0', authorize, questionTimeoutMs = 600_000 } = options;
+  const isShared = authorize !== undefined && authorize !== 'none';
   const codec = createRequestStateCodec<Waiting>({
     key: options.key ?? randomBytes(32),
     ttlSeconds: Math.ceil(questionTimeoutMs / 1000),
@@ -104,7 +108,7 @@ export function mcpServer(options: McpServerOptions): AgentServer {
   ): Promise<CallToolResult | InputRequiredResult> {
     const waiting = ctx.mcpReq.requestState<Waiting>();
     const tenant = tenantOf(ctx);
-    const id = waiting?.session ?? args.session ?? randomUUID();
+    const id = waiting?.session ?? sessionIdOf(args.session ?? randomUUID(), tenant, isShared);
     const { signal } = ctx.mcpReq;
     try {
       const session = agent.session(id, tenant === undefined ? {} : { tenant });
@@ -139,9 +143,8 @@ export function mcpServer(options: McpServerOptions): AgentServer {
         throw invalidOption('authorize', "a function that says whose request it is, or 'none'", authorize);
       const who = authorize === 'none' ? {} : await authorize(request);
       if (who instanceof Response) return who;
-      const { tenant } = who;
-      const extra = tenant === undefined ? {} : { tenant };
-      const authInfo = { token: '', clientId: tenant ?? '', scopes: [], extra };
+      if (!isRecord(who)) return new Response('Say who you are.', { status: 401 });
+      const authInfo = authInfoOf(who);
       return (await oldClients.fetch(request, authInfo)) ?? handler.fetch(request, { authInfo });
     },
     async close() {
@@ -189,13 +192,34 @@ function checkServerOptions(options: McpServerOptions): void {
   checkInteger('questionTimeoutMs', questionTimeoutMs, 1);
 }
 
+function authInfoOf(who: Who): AuthInfo {
+  const { tenant } = who;
+  // A tenant that is missing by mistake would put everybody's sessions together.
+  if ('tenant' in who && typeof tenant !== 'string')
+    throw invalidOption(
+      'tenant',
+      'text from `authorize`, or to be left out where there are no tenants',
+      tenant,
+    );
+  const extra = tenant === undefined ? {} : { tenant };
+  return { token: '', clientId: tenant ?? '', scopes: [], extra };
+}
+
 function tenantOf(ctx: ServerContext): string | undefined {
   return ctx.http?.authInfo?.extra?.tenant as string | undefined;
 }
 
+/**
+ * The id of a session in the store, like that of `allium/http`: tenants can use the same names, and can't tell what names
+ * others use. Without a tenant a name can't have a slash, or it could be that of a tenant's session.
+ */
+function sessionIdOf(name: string, tenant: string | undefined, isShared: boolean): string {
+  if (tenant !== undefined) return `${encodeURIComponent(tenant)}/${name}`;
+  return isShared ? name.replace(/[%/]/g, encodeURIComponent) : name;
+}
+
 function codeOf(error: unknown): string {
   const { code } = (error ?? {}) as { code?: unknown };
-  // A session of another tenant looks like any other mistake.
   return typeof code === 'string' && code !== 'TENANT_MISMATCH' ? code : 'INVALID_REQUEST';
 }
 
