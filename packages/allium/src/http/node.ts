@@ -26,7 +26,7 @@ export interface NodeResponse {
   statusCode: number;
   readonly destroyed: boolean;
   readonly writableEnded: boolean;
-  setHeader(name: string, value: string): unknown;
+  setHeader(name: string, value: string | readonly string[]): unknown;
   flushHeaders?(): void;
   write(chunk: string | Uint8Array): boolean;
   end(): unknown;
@@ -51,6 +51,9 @@ export function toNodeListener(
     const response = await answered(handler, incoming, outgoing);
     outgoing.statusCode = response.status;
     for (const [name, value] of response.headers) outgoing.setHeader(name, value);
+    // The loop has them one by one, and each would take the place of the one before.
+    const cookies = response.headers.getSetCookie();
+    if (cookies.length > 0) outgoing.setHeader('set-cookie', cookies);
     const { body } = response;
     if (body === null) return void outgoing.end();
     const chunks = chunksOf(response, body, outgoing);

@@ -971,6 +971,18 @@ describe('on node:http', () => {
     told.mockRestore();
   });
 
+  it('sends every cookie of an answer', async () => {
+    const login = new Response('Log in.', { status: 401 });
+    for (const cookie of ['a=1; Path=/', 'b=2']) login.headers.append('set-cookie', cookie);
+    const { handler } = setup({ authorize: () => login });
+    const server = createServer(toNodeListener(handler));
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const { headers } = await fetch(`http://127.0.0.1:${port}/agents`);
+    expect(headers.getSetCookie()).toEqual(['a=1; Path=/', 'b=2']);
+  });
+
   const servers: ReturnType<typeof createServer>[] = [];
   afterEach(() => {
     for (const server of servers.splice(0)) {
