@@ -288,6 +288,7 @@ describe('fromLangChainTools()', () => {
       tool_call_id: config.toolCall.id,
       content: [
         { type: 'image_url', image_url: { url: 'https://example.org/a.png' } },
+        { type: 'image_url', image_url: { url: 'data:image/webp;base64,UklGRg==' } },
         { type: 'image', source_type: 'base64', mime_type: 'image/png', data: 'iVBORw0KGgo=' },
         { type: 'text', text: config.toolCall.id },
       ],
@@ -296,6 +297,7 @@ describe('fromLangChainTools()', () => {
     expect(answers[0]).toMatchObject({
       content: [
         { type: 'image', data: 'https://example.org/a.png' },
+        { type: 'image', data: 'UklGRg==', mimeType: 'image/webp' },
         { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' },
         { type: 'text', text: 'c0' },
       ],

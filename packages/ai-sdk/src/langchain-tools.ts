@@ -101,6 +101,15 @@ function partOf(part: unknown): Loose {
   if (!isObject(part)) return { type: 'text', text: String(part) };
   const { image_url: image, mimeType, mime_type: mediaType = mimeType } = part;
   const url = isObject(image) ? image.url : image;
-  if (typeof url === 'string') return { type: 'image', url, mediaType: 'image/*' };
+  if (typeof url === 'string') return imageAt(url);
   return mediaType === undefined ? part : { ...part, mediaType };
 }
+
+/** Providers take the type of an image from beside it, and refuse one that isn't of that type. */
+function imageAt(url: string): Loose {
+  const [, mediaType, data] = DATA_URL.exec(url) ?? [];
+  if (data === undefined) return { type: 'image', url, mediaType: 'image/*' };
+  return { type: 'image', data, mediaType };
+}
+
+const DATA_URL = /^data:([^;,]+)[^,]*;base64,(.*)$/is;
