@@ -34,7 +34,7 @@ const WRONG: [string, object, string][] = [
   [
     'model',
     { model: 'gpt' },
-    'Expected `ctx.model` to be a model with provider, id and stream(), got "gpt". A name alone is not a model: write resolveModel("gpt") of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.',
+    'Expected `ctx.model` to be a model with provider, id and stream(), got "gpt". A name alone is not a model: write resolveModel("<provider>/gpt") of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.',
   ],
   [
     'model',

@@ -47,6 +47,11 @@ describe('the agent', () => {
 
   it.each([
     ['a name', 'openai/gpt-5', 'resolveModel("openai/gpt-5") of "@allium/ai-sdk"'],
+    ['a name of LangChain', 'openai:gpt-5', 'resolveModel("openai/gpt-5") of'],
+    ['a name of LangChain', 'google_genai:gemini-3-pro', 'resolveModel("google/gemini-3-pro") of'],
+    ['a name of OpenAI', 'gpt-5', 'resolveModel("openai/gpt-5") of'],
+    ['a name of Anthropic', 'claude-sonnet-4-5', 'resolveModel("anthropic/claude-sonnet-4-5") of'],
+    ['a name of nobody', 'llama3.2:3b', 'resolveModel("<provider>/llama3.2:3b") of'],
     [
       'a model of the AI SDK',
       { specificationVersion: 'v2', doStream() {}, doGenerate() {} },

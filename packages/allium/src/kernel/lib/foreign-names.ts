@@ -57,7 +57,7 @@ const WRAP = 'Wrap it: fromAiSdk(model) of "@allium/ai-sdk".';
 /** Recognises what was passed instead of a model, and says what to do about it. */
 export function foreignModel(model: unknown): string {
   if (typeof model === 'string')
-    return ` A name alone is not a model: write resolveModel(${JSON.stringify(model)}) of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.`;
+    return ` A name alone is not a model: write resolveModel(${JSON.stringify(modelName(model))}) of "@allium/ai-sdk", or fromAiSdk( … ) with a model of the AI SDK.`;
   if (typeof model === 'function') return ` A provider has to be called with the name of a model. ${WRAP}`;
   if (typeof model !== 'object' || model === null) return '';
   if ('doStream' in model) return ` This is a model of the AI SDK. ${WRAP}`;
@@ -66,4 +66,17 @@ export function foreignModel(model: unknown): string {
   if ('chat' in model || 'messages' in model || 'responses' in model)
     return ' This is the client of a provider. Take the AI SDK\'s model for it: fromAiSdk( … ) of "@allium/ai-sdk".';
   return '';
+}
+
+const PROVIDERS: readonly (readonly [name: string, models: RegExp])[] = [
+  ['openai', /^(?:openai:|(?=gpt-|chatgpt-|o\d))/],
+  ['anthropic', /^(?:anthropic:|(?=claude-))/],
+  ['google', /^(?:google(?:[-_]genai)?:|(?=gemini-))/],
+];
+
+/** The name that `resolveModel` takes for a model that others call `openai:gpt-5` or `gpt-5`. */
+function modelName(given: string): string {
+  if (given.includes('/')) return given;
+  const [provider, before] = PROVIDERS.find(([, models]) => models.test(given)) ?? ['<provider>', ''];
+  return `${provider}/${given.replace(before, '')}`;
 }
