@@ -6,6 +6,7 @@ import { memoryStore } from 'allium/stores/memory';
 import { chunks, failWith, fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { storeWith } from '../../../../test/run-checks.js';
 import { eventHub } from './follow.js';
 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -206,13 +207,12 @@ describe('following a run', () => {
   it('polls less and less often, and at once when it is woken', async () => {
     const inner = memoryStore();
     let reads = 0;
-    const store: Store = {
-      ...inner,
+    const store = storeWith(inner, {
       read: (id, from) => {
         reads++;
         return inner.read(id, from);
       },
-    };
+    });
     const gate = gated();
     const there = new Agent({ model: gate.model, store: inner }).session('s').stream('Hi').detach();
     for (let i = 0; i < 20; i++) await settle();
@@ -245,14 +245,13 @@ describe('following a run', () => {
   it('hears of a change that comes while it reads the journal', async () => {
     const inner = memoryStore();
     let change: (() => Promise<void>) | undefined;
-    const store: Store = {
-      ...inner,
+    const store = storeWith(inner, {
       async read(id, from) {
         const entries = await inner.read(id, from);
         await change?.();
         return entries;
       },
-    };
+    });
     const gate = gated();
     const there = new Agent({ model: gate.model, store: inner }).session('s').stream('Hi').detach();
     for (let i = 0; i < 20; i++) await settle();

@@ -7,10 +7,11 @@ import {
   type Store,
   systemClock,
 } from '../index.js';
-import { checkFunction, checkInteger, checkOptions, invalidOption, isThenable } from '../kit/index.js';
+import { checkFields, checkOptions, isThenable, kinds } from '../kit/index.js';
 import type { SentEvent } from './events.js';
 import { FromStart } from './from-start.js';
 import { LiveRun, type LiveSource } from './live-run.js';
+import { HUB_OPTIONS } from './option-kinds.js';
 import { Projection, type Show } from './projection.js';
 import { type EventReader, type FollowOptions, type Place, SessionReader } from './reader.js';
 
@@ -91,14 +92,8 @@ export interface MirroredRun {
  * for await (const { id, event } of hub.follow('ann', { after: lastEventId })) console.log(id, event.type);
  */
 export function eventHub(options: EventHubOptions): EventHub {
-  checkOptions('eventHub', options, ['store', 'show', 'pollMs', 'watch', 'silenceMs', 'clock']);
+  checkFields('eventHub()', { ...HUB_OPTIONS, store: kinds.required(HUB_OPTIONS.store) }, options);
   const { store, show, pollMs = [100, 2000], watch, silenceMs = 900_000, clock = systemClock } = options;
-  checkInteger('silenceMs', silenceMs, 1);
-  checkOptions('show', show ?? {}, ['thinking', 'tools', 'notices', 'synthetic', 'usage']);
-  if (!Array.isArray(pollMs) || pollMs.length !== 2)
-    throw invalidOption('pollMs', 'the first pause and the longest one, such as [100, 2000]', pollMs);
-  for (const ms of pollMs) checkInteger('pollMs', ms, 1);
-  if (watch !== undefined) checkFunction('watch', watch);
   const projection = new Projection(show);
   const live = new Map<string, LiveRun>();
   const beginning = new Map<string, Promise<unknown>>();

@@ -1,7 +1,14 @@
 import { createServer, Agent as HttpAgent, request as sendRequest } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { Agent, defineMiddleware, type Store, tool, window } from 'allium';
-import { type Caller, type ServeHandler, type ServeOptions, serve, toNodeListener } from 'allium/http';
+import {
+  type Caller,
+  eventHub,
+  type ServeHandler,
+  type ServeOptions,
+  serve,
+  toNodeListener,
+} from 'allium/http';
 import {
   alliumClient,
   applyEvent,
@@ -706,6 +713,43 @@ describe('what is refused', () => {
     ).toThrow('store');
     expect(() => serve({ agents, authorize: 'none', cros: true } as never)).toThrow('cros');
     expect(() => serve({ agents, authorize: 'none', clientId: (id) => id })).toThrow('storeId');
+  });
+
+  it.each<[string, unknown]>([
+    ['`detached` to be true or false', { detached: 'false' }],
+    ['`onError` to be a function', { onError: 'stderr' }],
+    ['`clock` to be', { clock: {} }],
+    ['`store` to be', { store: {} }],
+    ['`queue` to be', { queue: null }],
+    ['`show` to be an object', { show: null }],
+    ['`show.thinking` to be true or false', { show: { thinking: 'no' } }],
+    ['`show.tools` to be true or false or a list of names', { show: { tools: 'search' } }],
+    ['`show.notices` to be a list of names', { show: { notices: 'progress' } }],
+    ['`cors` to be', { cors: true }],
+    ['`cors` to be', { cors: 'https://app.example.com' }],
+    ['`cors.origins` to be', { cors: { credentials: true } }],
+    ['`cors.origins` to be', { cors: { origins: 'https://app.example.com' } }],
+    ['`cors.origins` to be', { cors: { origins: [] } }],
+    ['`cors.origins[0]` to be', { cors: { origins: ['*'] } }],
+    ['`cors.origins[0]` to be', { cors: { origins: ['app.example.com'] } }],
+    ['`cors.origins[1]` to be', { cors: { origins: ['https://a.example', 'https://b.example/'] } }],
+    ['Did you mean `origins`', { cors: { origin: '*' } }],
+    ['`cors.credentials` to be', { cors: { origins: '*', credentials: 'yes' } }],
+    [
+      "`cors.origins` to be a list of origins: with `credentials`, '*'",
+      { cors: { origins: '*', credentials: true } },
+    ],
+  ])('wrong options: %s', (words, options) => {
+    const agents = new Agent({ model: scriptedModel([]) });
+    expect(() => serve({ agents, authorize: 'none', ...(options as object) })).toThrow(words);
+  });
+
+  it('wrong options of eventHub()', () => {
+    expect(() => eventHub({} as never)).toThrow('`store` to be');
+    expect(() => eventHub({ store: {} } as never)).toThrow('`store` to be');
+    expect(() => eventHub({ store: memoryStore(), show: null } as never)).toThrow('`show` to be an object');
+    expect(() => eventHub({ store: memoryStore(), pollMs: [100] } as never)).toThrow('`pollMs` to be');
+    expect(() => eventHub({ store: memoryStore(), clock: 1 } as never)).toThrow('`clock` to be');
   });
 
   it.each([undefined, null, 42])('everybody, if authorize makes a tenant of %s', async (tenant) => {

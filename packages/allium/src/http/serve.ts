@@ -1,18 +1,12 @@
 /** `serve`: agents behind a fetch handler. */
 import { type Agent, type Clock, type Metadata, type Store, systemClock } from '../index.js';
-import {
-  checkFunction,
-  checkInteger,
-  checkMethods,
-  checkOptions,
-  invalidOption,
-  isRecord,
-} from '../kit/index.js';
+import { checkFields, invalidOption, isRecord } from '../kit/index.js';
 import { readBody } from './body.js';
 import { type CorsOptions, corsHeaders, preflight } from './cors.js';
 import { failureResponse, HttpFailure, report, toFailure } from './failures.js';
 import { type EventHub, type EventHubOptions, eventHub } from './follow.js';
 import { openApi } from './openapi.js';
+import { SERVE_OPTIONS } from './option-kinds.js';
 import { Projection, type Show } from './projection.js';
 import { type RunQueue, standIns } from './queued.js';
 import { type Call, type Handling, Query, type Route } from './route.js';
@@ -106,27 +100,6 @@ export interface ServeContext {
 }
 
 export type ServeHandler = (request: Request, context?: ServeContext) => Promise<Response>;
-
-const OPTIONS = [
-  'agents',
-  'queue',
-  'authorize',
-  'store',
-  'basePath',
-  'show',
-  'detached',
-  'sdk',
-  'maxBodyBytes',
-  'cors',
-  'storeId',
-  'clientId',
-  'heartbeatMs',
-  'pollMs',
-  'watch',
-  'silenceMs',
-  'onError',
-  'clock',
-] as const;
 
 /**
  * Serves agents over HTTP: a function from `Request` to `Response`, for Hono, Next.js, Bun, Deno and workers as it is, and
@@ -266,11 +239,15 @@ function parametersOf({ parts, names }: Matcher, have: readonly string[]): Recor
 }
 
 function checked(options: ServeOptions): Handling {
-  checkOptions('serve', options, OPTIONS);
+  checkFields('serve()', SERVE_OPTIONS, options);
   const { authorize, basePath = '', maxBodyBytes = 1_048_576, heartbeatMs = 15_000, sdk = 7 } = options;
-  if (authorize !== 'none' && typeof authorize !== 'function')
-    throw invalidOption('authorize', "a function that says who makes a request, or 'none'", authorize);
-  const { queue } = options;
+  const { queue, cors } = options;
+  if (cors && cors.origins === '*' && cors.credentials)
+    throw invalidOption(
+      'cors.origins',
+      "a list of origins: with `credentials`, '*' is not allowed",
+      cors.origins,
+    );
   const agents = queue ? queuedAgents(options, queue) : agentsOf(options.agents);
   const first = agents.values().next().value!;
   const { store = first.store } = options;
@@ -281,13 +258,6 @@ function checked(options: ServeOptions): Handling {
         'an agent with the same `store` as serve() and the other agents: make one store and pass it to all',
         agent.name,
       );
-  checkInteger('maxBodyBytes', maxBodyBytes, 1);
-  checkInteger('heartbeatMs', heartbeatMs, 1);
-  if (typeof basePath !== 'string' || (basePath !== '' && !/^\/.*[^/]$/.test(basePath)))
-    throw invalidOption('basePath', "a path such as '/api/agent', without a slash at its end", basePath);
-  if (![5, 6, 7].includes(sdk)) throw invalidOption('sdk', '5, 6 or 7', sdk);
-  if (options.storeId !== undefined) checkFunction('storeId', options.storeId);
-  if (options.clientId !== undefined) checkFunction('clientId', options.clientId);
   if (options.clientId && !options.storeId)
     throw invalidOption('clientId', '`storeId` beside it, whose inverse it is', options.clientId);
   const { show, pollMs, watch, silenceMs, clock = systemClock } = options;
@@ -322,16 +292,6 @@ function agentsOf(given: ServeOptions['agents']): ReadonlyMap<string, Agent> {
 
 /** Only the names of the workers' agents are known. */
 function queuedAgents({ agents, store }: ServeOptions, queue: RunQueue): ReadonlyMap<string, Agent> {
-  checkMethods('queue', queue, [
-    'enqueue',
-    'continue',
-    'resume',
-    'cancel',
-    'stop',
-    'isBusy',
-    'reader',
-    'finished',
-  ]);
   const known = store ?? queue.store;
   if (known === undefined)
     throw invalidOption('queue', 'one that was made with the `store` of the workers', queue);
