@@ -1,5 +1,6 @@
 /** The options of the store, and what follows from them. */
-import { checkKeys, invalidOption } from 'allium/stores/kit';
+import { checkFields, type Fields, kinds } from 'allium/kit';
+import { invalidOption } from 'allium/stores/kit';
 import { openPool, type PostgresPool } from './client.js';
 
 export interface PostgresStoreOptions {
@@ -41,24 +42,24 @@ export interface Settings {
   readonly parallel: number;
 }
 
+const OPTIONS = {
+  connectionString: { ...kinds.nonEmptyText, expected: 'postgres://user:password@host:port/database' },
+  pool: kinds.methods<PostgresPool>('query', 'connect'),
+  maxConnections: kinds.integer(1),
+  schema: kinds.kind<string>(
+    'a name of lower-case letters, digits and underscores',
+    (value) => typeof value === 'string' && /^[a-z_][a-z0-9_]{0,62}$/.test(value),
+  ),
+  prepare: kinds.flag,
+  notify: { ...kinds.anything, expected: 'true with a `connectionString`, or the address of the server' },
+  setup: kinds.flag,
+} satisfies Fields;
+
 /** Checks them. */
 export function settingsOf(options: PostgresStoreOptions): Settings {
-  checkKeys('postgresStore()', options, [
-    'connectionString',
-    'pool',
-    'maxConnections',
-    'schema',
-    'prepare',
-    'notify',
-    'setup',
-  ]);
+  checkFields('postgresStore()', OPTIONS, options);
   const { connectionString, pool, maxConnections = 10, schema = 'allium', setup = true } = options;
   const { prepare = pool === undefined, notify = false } = options;
-  if (typeof prepare !== 'boolean') throw invalidOption('prepare', 'true or false', prepare);
-  if (!Number.isInteger(maxConnections) || maxConnections < 1)
-    throw invalidOption('maxConnections', 'an integer ≥ 1', maxConnections);
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema))
-    throw invalidOption('schema', 'a name of lower-case letters, digits and underscores', schema);
   const address = notify === true ? connectionString : notify || undefined;
   if (notify !== false && (typeof address !== 'string' || address === ''))
     throw invalidOption('notify', 'true with a `connectionString`, or the address of the server', notify);
@@ -66,8 +67,7 @@ export function settingsOf(options: PostgresStoreOptions): Settings {
   const parallel = Math.max(1, Math.floor(maxConnections / 3));
   const settings = { channel: schema, schema: `"${schema}"`, setup, prepare, parallel, address };
   if (pool !== undefined) return { ...settings, pool, owned: false };
-  if (typeof connectionString !== 'string' || connectionString === '') {
-    throw invalidOption('connectionString', 'postgres://user:password@host:port/database', connectionString);
-  }
+  if (connectionString === undefined)
+    throw invalidOption('connectionString', OPTIONS.connectionString.expected, connectionString);
   return { ...settings, pool: openPool(connectionString, maxConnections), owned: true };
 }

@@ -1,8 +1,8 @@
 /** Sessions in Redis, for agents on several machines that have one already. */
 import { createHash } from 'node:crypto';
+import { checkFields, type Fields, kinds } from 'allium/kit';
 import {
   checkFork,
-  checkKeys,
   checkStorable,
   type Entry,
   endMoment,
@@ -42,6 +42,15 @@ export interface RedisStoreOptions {
   readonly prefix?: string;
 }
 
+const OPTIONS = {
+  url: { ...kinds.nonEmptyText, expected: 'redis://user:password@host:port/database' },
+  client: kinds.methods<RedisClient>('eval', 'evalsha'),
+  prefix: kinds.kind<string>(
+    'text without braces',
+    (value) => typeof value === 'string' && value !== '' && !/[{}]/.test(value),
+  ),
+} satisfies Fields;
+
 /**
  * A store in Redis (6 or later) or Valkey. It is as durable as the settings of the server: see the README.
  *
@@ -51,13 +60,10 @@ export interface RedisStoreOptions {
  * ```
  */
 export function redisStore(options: RedisStoreOptions): Store {
-  checkKeys('redisStore()', options, ['url', 'client', 'prefix']);
+  checkFields('redisStore()', OPTIONS, options);
   const { url, client, prefix = 'allium' } = options;
-  if (typeof prefix !== 'string' || prefix === '' || /[{}]/.test(prefix))
-    throw invalidOption('prefix', 'text without braces', prefix);
   if (client !== undefined) return new RedisStore(client, false, prefix);
-  if (typeof url !== 'string' || url === '')
-    throw invalidOption('url', 'redis://user:password@host:port/database', url);
+  if (url === undefined) throw invalidOption('url', OPTIONS.url.expected, url);
   return new RedisStore(connect(url), true, prefix);
 }
 

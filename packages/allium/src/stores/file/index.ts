@@ -13,7 +13,7 @@ import {
   sessionConflict,
   type Tail,
 } from '../../index.js';
-import { checkKeys, invalidOption } from '../../kit/index.js';
+import { checkFields, type Fields, kinds } from '../../kit/index.js';
 import {
   checkFork,
   checkStorable,
@@ -43,6 +43,11 @@ export interface FileStoreOptions {
   readonly fsync?: 'always' | 'run-end' | 'never';
 }
 
+const OPTIONS = {
+  dir: kinds.required({ ...kinds.nonEmptyText, expected: 'the path of a directory' }),
+  fsync: kinds.oneOf('always', 'run-end', 'never'),
+} satisfies Fields;
+
 /**
  * A store that keeps each session in a file of JSON lines.
  *
@@ -52,11 +57,8 @@ export interface FileStoreOptions {
  * ```
  */
 export function fileStore(options: FileStoreOptions): SyncStore {
-  checkKeys('fileStore()', options, ['dir', 'fsync']);
+  checkFields('fileStore()', OPTIONS, options);
   const { dir, fsync = 'never' } = options;
-  if (typeof dir !== 'string' || dir === '') throw invalidOption('dir', 'the path of a directory', dir);
-  if (!['always', 'run-end', 'never'].includes(fsync))
-    throw invalidOption('fsync', "'always', 'run-end' or 'never'", fsync);
   try {
     makeFolder(fs, path.dirname, dir, 0o700);
     const { R_OK, W_OK, X_OK } = fs.constants;

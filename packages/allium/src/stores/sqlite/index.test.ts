@@ -251,7 +251,7 @@ describe('sqliteStore', () => {
       "Expected `fsync` to be 'always' or 'checkpoint', got \"never\".",
     );
     expect(() => sqliteStore({ path: ':memory:', busyTimeoutMs: -1 })).toThrow(
-      'Expected `busyTimeoutMs` to be an integer ≥ 0, got -1.',
+      'Expected `busyTimeoutMs` to be an integer from 0 to 2147483647, got -1.',
     );
     expect(() => sqliteStore({ file: 'x' } as never)).toThrow('Unknown option `file` of sqliteStore().');
     expect(() => sqliteStore({ path: ':memory:' }).append('a\ud800', 0, [text('a')])).toThrow(

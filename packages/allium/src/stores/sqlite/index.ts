@@ -1,7 +1,7 @@
 /** Sessions in an SQLite database: one file, nothing to run, the store to begin with. */
 
 import type { Entry, InboxItem, ListOptions, NewEntry, Snapshot, Tail } from '../../index.js';
-import { checkKeys, invalidOption } from '../../kit/index.js';
+import { checkFields, type Fields, invalidOption, kinds } from '../../kit/index.js';
 import { checkFork, checkStorable, endMoment, firstRun, moment, type SyncStore } from '../kit/index.js';
 import { Appends } from './appends.js';
 import { Connection } from './connection.js';
@@ -29,6 +29,15 @@ export interface SqliteStoreOptions {
   readonly busyTimeoutMs?: number;
 }
 
+const OPTIONS = {
+  path: { ...kinds.nonEmptyText, expected: 'the path of a file, or `:memory:`' },
+  database: kinds.methods<SqliteDatabase>('exec', 'prepare'),
+  fsync: kinds.oneOf('always', 'checkpoint'),
+  exclusive: kinds.flag,
+  // SQLite keeps it in 32 bits.
+  busyTimeoutMs: kinds.integer(0, 2_147_483_647),
+} satisfies Fields;
+
 /**
  * A store in an SQLite database, in WAL mode.
  *
@@ -40,15 +49,10 @@ export interface SqliteStoreOptions {
  * ```
  */
 export function sqliteStore(options: SqliteStoreOptions): SyncStore {
-  checkKeys('sqliteStore()', options, ['path', 'database', 'fsync', 'exclusive', 'busyTimeoutMs']);
+  checkFields('sqliteStore()', OPTIONS, options);
   const { path: file, database, fsync = 'checkpoint', exclusive = false, busyTimeoutMs = 5000 } = options;
-  if (fsync !== 'always' && fsync !== 'checkpoint')
-    throw invalidOption('fsync', "'always' or 'checkpoint'", fsync);
-  if (!Number.isInteger(busyTimeoutMs) || busyTimeoutMs < 0)
-    throw invalidOption('busyTimeoutMs', 'an integer ≥ 0', busyTimeoutMs);
   if (database !== undefined) return new SqliteStore(database, false);
-  if (typeof file !== 'string' || file === '')
-    throw invalidOption('path', 'the path of a file, or `:memory:`', file);
+  if (file === undefined) throw invalidOption('path', OPTIONS.path.expected, file);
   return openFile(file, 'The SQLite store', (opened) => {
     opened.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     if (exclusive) opened.exec('PRAGMA locking_mode = EXCLUSIVE');
