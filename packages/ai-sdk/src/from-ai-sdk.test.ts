@@ -446,7 +446,7 @@ describe('fromAiSdk', () => {
     expect(() => fromAiSdk(model, { providerTools: { x: {} } })).toThrow(
       'Expected `providerTools.x` to be a tool that a provider defines, with an `id`, got {}.',
     );
-    expect(() => fromAiSdk(model, { name: 'x' } as never)).toThrow('Unknown option `name` of `fromAiSdk`');
+    expect(() => fromAiSdk(model, { name: 'x' } as never)).toThrow('Unknown option `name` of fromAiSdk()');
   });
 
   it.each<[string, unknown, string]>([
@@ -461,6 +461,7 @@ describe('fromAiSdk', () => {
     ['systemOptions.anthropic', { anthropic: 'x' }, 'an object, got "x"'],
     ['callOptions', null, 'an object, got null'],
     ['optionKeys', 'openai', 'a list of names, got "openai"'],
+    ['id', 10n, 'non-empty text, got 10n'],
     ['acceptUnfinished', 'false', 'true or false, got "false"'],
     ['jsonMode', 'no', 'true, false or \'without-tools\', got "no"'],
   ])('refuses a wrong `%s`', (option, value, expected) => {

@@ -112,7 +112,7 @@ describe('resolveModel', () => {
       'No scheme "opnai" for the model "opnai/gpt-5". There are: offline, openai, anthropic, google, openai-compatible.',
     );
     expect(() => resolveModel('openai/gpt-5', { key: 'x' } as object)).toThrow(
-      'Unknown option `key` of `resolveModel`.',
+      'Unknown option `key` of resolveModel().',
     );
   });
 

@@ -1,31 +1,17 @@
 /** Checks of what callers pass in. */
-import { AlliumError } from 'allium';
+import type { AlliumError } from 'allium';
+import { checkKeys, invalidOption } from 'allium/kit';
 import { isObject, type Loose } from './language-model.js';
 
 /** An error about a value, in the words all of Allium uses. */
 export function invalid(option: string, expected: string, value: unknown): AlliumError {
-  const shown = typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value));
-  return new AlliumError(
-    'INVALID_OPTION',
-    `Expected \`${option}\` to be ${expected}, got ${shown.slice(0, 120)}.`,
-    {
-      data: { option, value },
-    },
-  );
+  return invalidOption(option, expected, value);
 }
 
 /** Their names, and what they are. */
 export function checkOptions(what: string, options: unknown, allowed: readonly string[]): void {
-  if (!isObject(options)) throw invalid(`${what} options`, 'an object', options);
-  for (const key of Object.keys(options)) {
-    if (allowed.includes(key)) continue;
-    throw new AlliumError(
-      'INVALID_OPTION',
-      `Unknown option \`${key}\` of \`${what}\`. It takes: ${allowed.join(', ')}.`,
-      { data: { option: key, allowed } },
-    );
-  }
-  checkTypes(options);
+  checkKeys(`${what}()`, options, allowed);
+  checkTypes(options as Loose);
 }
 
 /** Checks the options that are known by name; those who take others check those. */
@@ -62,6 +48,7 @@ const TYPES: Readonly<Record<string, readonly [expected: string, fits: (value: u
   baseUrl: ['text', isText],
   headers: ['an object of texts by name', isTable],
   fetch: ['a function', (value) => typeof value === 'function'],
+  tenant: ['text', isText],
 };
 
 function checkPrice({ input, output, cacheRead = 0, cacheWrite = 0 }: Loose): void {

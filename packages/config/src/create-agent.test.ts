@@ -17,6 +17,7 @@ import {
   createAgent,
   defineConfig,
   loadConfig,
+  resolveConfigModel,
   resolveConfigStore,
   Secret,
 } from './index.js';
@@ -32,6 +33,19 @@ const failing = (...args: Parameters<typeof make>): Promise<ConfigError> =>
   );
 
 describe('createAgent', () => {
+  it.each([undefined, 'allium.toml', { model: 'offline' }, loadConfig.bind(undefined, {})])(
+    'refuses what loadConfig() did not return: %s',
+    async (loaded) => {
+      const wrong = {
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('`loaded` to be what loadConfig() returns'),
+      };
+      await expect(createAgent(loaded as never)).rejects.toMatchObject(wrong);
+      await expect(resolveConfigStore(loaded as never)).rejects.toMatchObject(wrong);
+      await expect(resolveConfigModel(loaded as never)).rejects.toMatchObject(wrong);
+    },
+  );
+
   it('makes the agent of a file: the example of the guide', async () => {
     const { agent, names, model, store, close } = await make(
       `

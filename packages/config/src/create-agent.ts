@@ -9,7 +9,7 @@ import {
   type Tool,
   withStoreTimeout,
 } from 'allium';
-import { checkKeys, describeValue } from 'allium/kit';
+import { checkKeys, describeValue, invalidOption, isRecord } from 'allium/kit';
 import { ConfigError } from './config-error.js';
 import { hideSecrets, observerReport, type SecretsHidden } from './hide-secrets.js';
 import { isTable } from './interpolate.js';
@@ -40,6 +40,7 @@ export async function createAgent(
   loaded: LoadedConfig,
   overrides: CreateAgentOverrides = {},
 ): Promise<CreatedAgent> {
+  checkLoaded(loaded);
   checkKeys('createAgent()', overrides, OVERRIDES);
   const resolver = new Resolver(loaded);
   const { config } = loaded;
@@ -96,13 +97,21 @@ export async function createAgent(
 export async function resolveConfigStore(
   loaded: LoadedConfig,
 ): Promise<{ store: Store; close(): Promise<void> }> {
+  checkLoaded(loaded);
   const resolver = new Resolver(loaded);
   return (await makeStore(resolver, loaded.config.store === undefined ? 'memory' : undefined))!;
 }
 
 /** The model of a config alone, for looking at what it is called and costs. */
-export function resolveConfigModel(loaded: LoadedConfig): Promise<Model> {
+export async function resolveConfigModel(loaded: LoadedConfig): Promise<Model> {
+  checkLoaded(loaded);
   return makeModel(new Resolver(loaded), undefined);
+}
+
+function checkLoaded(loaded: unknown): void {
+  const { config, redact } = Object(loaded) as Partial<LoadedConfig>;
+  if (isRecord(config) && typeof redact === 'function') return;
+  throw invalidOption('loaded', 'what loadConfig() returns, as in createAgent(await loadConfig())', loaded);
 }
 
 /** Options that are passed to the agent unchanged. */

@@ -2,7 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Agent, Store } from 'allium';
 import { toNodeListener } from 'allium/http';
+import { checkFields, type Fields, kinds } from 'allium/kit';
 import { type AppOptions, createApp } from './app.js';
 
 export interface StudioOptions extends Omit<AppOptions, 'token' | 'port'> {
@@ -21,6 +23,20 @@ export interface Studio {
 
 const PORT = 4280;
 
+const { flag, func, listOf, methods, nonEmptyText, required, text } = kinds;
+
+const OPTIONS = {
+  store: required(methods<Store>('append', 'read', 'head', 'list', 'fork', 'delete', 'post', 'take')),
+  agents: listOf(kinds.kind<Agent>('an agent', (value) => typeof value?.session === 'function')),
+  allowAnswers: flag,
+  port: kinds.integer(0, 65_535),
+  token: nonEmptyText,
+  storeName: text,
+  problem: text,
+  demo: flag,
+  onAnswered: func(),
+} satisfies Fields;
+
 /**
  * Serves Studio over a store. It listens on the loopback interface only, and answers only to a browser that opened `url`.
  *
@@ -29,6 +45,7 @@ const PORT = 4280;
  * console.log(studio.url);
  */
 export async function startStudio(options: StudioOptions): Promise<Studio> {
+  checkFields('startStudio()', OPTIONS, options);
   const token = options.token ?? randomBytes(24).toString('base64url');
   let port = 0;
   const app = createApp({ ...options, token, port: () => port });

@@ -77,6 +77,23 @@ beforeEach(async () => {
 });
 afterEach(() => studio.close());
 
+describe('its options', () => {
+  it.each<[string, unknown]>([
+    ['Expected `options` to be an object with store', undefined],
+    ['`store` to be an object with append(), read()', {}],
+    ['`store` to be an object with append(), read()', { store: '.allium' }],
+    ['`agents` to be a list', { agents: {} }],
+    ['`agents[0]` to be an agent, got {}', { agents: [{}] }],
+    ['`allowAnswers` to be true or false, got "no"', { allowAnswers: 'no' }],
+    ['`port` to be an integer from 0 to 65535, got 70000', { port: 70_000 }],
+    ['`token` to be non-empty text, got ""', { token: '' }],
+    ['Unknown option `host` of startStudio()', { host: '0.0.0.0' }],
+  ])('are refused if they are wrong: %s', async (words, options) => {
+    const all = options && { ...(Object.keys(options).length > 0 && { store: memoryStore() }), ...options };
+    await expect(startStudio(all as never)).rejects.toThrow(words);
+  });
+});
+
 describe('who may talk to it', () => {
   it('listens on the loopback interface, and turns the token into a cookie that scripts cannot read', async () => {
     const answer = await fetch(studio.url, { redirect: 'manual' });

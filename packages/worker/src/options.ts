@@ -1,6 +1,6 @@
 /** The options of both queue and worker. */
 import { type Clock, systemClock } from 'allium';
-import { checkFunction, checkInteger, checkOptions, invalidOption } from 'allium/kit';
+import { checkFunction, checkInteger, checkOptions, checkValue, invalidOption, kinds } from 'allium/kit';
 import { Queue } from 'bullmq';
 import { CLOSE_MS, type Connection, type ConnectionChange, Connections } from './connection.js';
 import type { JobData, Outcome, RetryOptions } from './jobs.js';
@@ -64,7 +64,9 @@ export const LATER = 'later';
 export function openBackend(options: SharedOptions, timeoutMs?: number): Backend {
   const { connection, prefix: name = 'allium', keepMs = 86_400_000, clock = systemClock } = options;
   const { onError = () => {}, onConnection = () => {}, rateLimits = {}, retry = {} } = options;
-  if (typeof connection !== 'string' && (typeof connection !== 'object' || connection === null))
+  const isAddress = typeof connection === 'string' && connection !== '';
+  const isOptions = typeof connection === 'object' && connection !== null && !Array.isArray(connection);
+  if (!isAddress && !isOptions)
     throw invalidOption('connection', 'redis://host:port, options of ioredis, or a client of it', connection);
   if (typeof name !== 'string' || name === '' || /[{}]/.test(name))
     throw invalidOption('prefix', 'text without braces', name);
@@ -76,6 +78,8 @@ export function openBackend(options: SharedOptions, timeoutMs?: number): Backend
   checkInteger('retry.attempts', attempts, 1);
   checkInteger('retry.delayMs', delayMs, 1);
   checkInteger('retry.maxDelayMs', maxDelayMs, 1);
+  checkValue('rateLimits', kinds.record, rateLimits);
+  checkValue('clock', kinds.clock(), clock);
   for (const [tenant, limit] of Object.entries(rateLimits)) checkRate(`rateLimits.${tenant}`, limit);
   const connections = new Connections(connection, { onError, onConnection }, timeoutMs === undefined);
   const reach = timeoutMs === undefined ? forever : within(timeoutMs, connections.address);

@@ -2,7 +2,15 @@
 import { createHash } from 'node:crypto';
 import { Agent, AlliumError, type Decision, type MessageInput, type Model, type Store } from 'allium';
 import { type EventReader, eventHub, type FollowOptions, type SentEvent, type Show } from 'allium/http';
-import { checkInteger, checkOptions, checkText, toMessages } from 'allium/kit';
+import {
+  checkInteger,
+  checkMethods,
+  checkOptions,
+  checkText,
+  checkValue,
+  kinds,
+  toMessages,
+} from 'allium/kit';
 import { cancelRun } from './cancel-run.js';
 import { failedJobs, redriveJobs } from './dead-letters.js';
 import { type EnqueuePlace, enqueueJob } from './enqueue.js';
@@ -36,6 +44,8 @@ export function createQueue(options: QueueOptions): AgentQueue {
   checkOptions('createQueue', options, [...SHARED, 'store', 'show', 'timeoutMs']);
   const { store, show, timeoutMs = 5000 } = options;
   checkInteger('timeoutMs', timeoutMs, 1);
+  if (store !== undefined) checkMethods('store', store, ['append', 'read', 'head', 'post', 'take']);
+  if (show !== undefined) checkValue('show', kinds.record, show);
   return new FleetQueue(openBackend(options, timeoutMs), store, show);
 }
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { type Agent, AlliumError } from 'allium';
-import { checkFunction, checkInteger, checkMethods, checkOptions } from 'allium/kit';
+import { checkFunction, checkInteger, checkMethods, checkOptions, checkValue, kinds } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type Appended, Fence, fencedStore, type Opening, openAhead } from './fenced-store.js';
 import { notAnswering } from './health.js';
@@ -45,10 +45,17 @@ export function createWorker(options: WorkerOptions): AgentWorker {
   checkInteger('maxTakeovers', maxTakeovers, 0);
   checkInteger('drainMs', drainMs, 0);
   checkFunction('onEvent', onEvent);
+  checkValue('drainOn', SIGNALS, drainOn);
   const agents = agentsOf(options.agents);
   const settings = { store, concurrency, lockMs, maxTakeovers, drainMs, drainOn, onEvent };
   return new FleetWorker(openBackend(options), agents, settings);
 }
+
+const SIGNALS = kinds.listOf(
+  kinds.kind<NodeJS.Signals>('the name of a signal, such as SIGTERM', (name) =>
+    Object.hasOwn(os.constants.signals, name),
+  ),
+);
 
 type Settings = Required<Pick<WorkerOptions, Exclude<(typeof OWN)[number], 'agents'>>>;
 

@@ -189,3 +189,24 @@ describe('a run', () => {
     });
   });
 });
+
+describe('wrong options of the client', () => {
+  it.each<[string, unknown]>([
+    ['Expected `options` to be an object with baseUrl, headers', undefined],
+    ['Expected `options` to be an object with baseUrl, headers', 'http://x'],
+    ["`baseUrl` to be an address such as 'https://example.com/api/agent', or a path, got undefined", {}],
+    ['Unknown option `url` of alliumClient(). It takes: baseUrl', { url: 'http://x' }],
+    ['`headers` to be an object of texts, or a function', { baseUrl: '', headers: 'Bearer x' }],
+    ['`fetch` to be a function, got null', { baseUrl: '', fetch: null }],
+    ['`backoffMs` to be the first pause and the longest one', { baseUrl: '', backoffMs: 250 }],
+    ['`attempts` to be an integer ≥ 0, got Infinity', { baseUrl: '', attempts: Number.POSITIVE_INFINITY }],
+  ])('%s', (words, options) => {
+    expect(() => alliumClient(options as never)).toThrow(
+      expect.objectContaining({
+        name: 'HttpError',
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining(words),
+      }),
+    );
+  });
+});

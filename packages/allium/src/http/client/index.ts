@@ -7,6 +7,7 @@ import type {
   Question,
   SentEvent,
 } from '../events.js';
+import { problemWith } from './options.js';
 import { sseEvents } from './sse.js';
 
 export type {
@@ -162,6 +163,8 @@ export interface ClientBranchOptions extends Omit<ClientRunOptions, 'sessionId' 
  *   if (event.type === 'message_update' && event.delta.type === 'text') process.stdout.write(event.delta.text);
  */
 export function alliumClient(options: ClientOptions): AlliumClient {
+  const problem = problemWith(options);
+  if (problem !== undefined) throw new HttpError(0, 'INVALID_OPTION', problem);
   const { baseUrl, headers = {}, fetch: send = fetch, backoffMs = [250, 10_000], attempts = 10 } = options;
   const base = baseUrl.replace(/\/$/, '');
 
