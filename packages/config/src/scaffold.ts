@@ -1,6 +1,7 @@
 /** Writes a first plugin: a package whose tests already check the laws of middleware. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import fs, { existsSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { makeFolder, pathError } from 'allium/kit';
 import { ConfigError } from './config-error.js';
 import { PREFIXES } from './plugins.js';
 import type { ScaffoldedPlugin, ScaffoldOptions } from './types.js';
@@ -37,8 +38,12 @@ export async function scaffoldPlugin(
   if (existsSync(folder))
     throw new ConfigError('INVALID_OPTION', `${folder} already exists. Choose another name, or remove it.`);
   const files = filesOf(packageName, plain);
-  mkdirSync(folder, { recursive: true });
-  for (const [path, content] of Object.entries(files)) writeFileSync(join(folder, path), content);
+  try {
+    makeFolder(fs, dirname, folder);
+    for (const [path, content] of Object.entries(files)) writeFileSync(join(folder, path), content);
+  } catch (error) {
+    throw pathError('The new plugin', folder, error);
+  }
   return { folder, package: packageName, files: Object.keys(files) };
 }
 

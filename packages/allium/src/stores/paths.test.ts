@@ -7,6 +7,7 @@ import { Agent, type AlliumError, type NewEntry } from 'allium';
 import { auditLog } from 'allium/middleware/audit-log';
 import { sqliteMemory } from 'allium/middleware/memory-recall';
 import { record } from 'allium/middleware/record';
+import { fileSpill } from 'allium/middleware/tool-result-limit';
 import { fileStore } from 'allium/stores/file';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { scriptedModel } from 'allium/testing';
@@ -44,6 +45,7 @@ const USERS: Readonly<Record<string, (file: string) => unknown>> = {
       model: scriptedModel(['ok']),
       middleware: [auditLog({ sink: { file }, key: 'k'.repeat(32) })],
     }).run('go'),
+  'fileSpill()': (dir) => fileSpill(dir).set('key', 'text'),
   'The recording': (file) =>
     new Agent({ model: scriptedModel(['ok']), middleware: [record({ to: file })] }).run('go'),
 };
@@ -60,7 +62,7 @@ async function failure(use: () => unknown): Promise<AlliumError> {
 describe.each(Object.entries(USERS))('%s', (who, use) => {
   it.each<readonly [string, string, string]>([
     ['a folder of which is a file', 'file/below', 'there is a file where a folder is needed'],
-    ...(who === 'The file store'
+    ...(/file store|fileSpill/.test(who)
       ? ([['that is a file', 'file', 'there is a file where a folder is needed']] as const)
       : ([['that is a folder', 'folder', 'it is a folder. Name a file in it.']] as const)),
     ...(/sqlite/i.test(who)

@@ -1,5 +1,5 @@
 /** The lines that were typed, kept between chats. A history that can't be read or written is no reason to stop. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 const fileIn = (dir: string): string => join(dir, '.allium', 'chat-history');
@@ -15,7 +15,7 @@ export function readHistory(dir: string): string[] {
 
 export function writeHistory(dir: string, lines: readonly string[]): void {
   try {
-    mkdirSync(dirname(fileIn(dir)), { recursive: true });
+    if (!existsSync(dirname(fileIn(dir)))) mkdirSync(dirname(fileIn(dir)));
     writeFileSync(fileIn(dir), `${lines.slice(0, 500).join('\n')}\n`, { mode: 0o600 });
   } catch {
     // Read-only folders are fine.

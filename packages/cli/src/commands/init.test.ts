@@ -106,3 +106,13 @@ it.each(['allium.json', 'allium.config.ts', 'allium.config.mjs'])(
     expect(existsSync(join(here().folder, 'allium.toml'))).toBe(false);
   },
 );
+
+// Node's own way to make folders never comes back from /proc.
+it.runIf(process.platform === 'linux')('says where it can write nothing', async () => {
+  const { code, stderr } = await here().allium(['init', '--yes', '/proc/allium/agent']);
+  expect(code).toBe(1);
+  expect(stderr).toContain('cannot use /proc/allium/agent: its folder is not there.');
+  const plugin = await here().allium(['plugin', 'new', 'brief', '--dir', '/proc/allium']);
+  expect(plugin.code).toBe(1);
+  expect(plugin.stderr).toContain('The new plugin cannot use /proc/allium/allium-mw-brief: its folder');
+});

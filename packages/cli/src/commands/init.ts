@@ -1,7 +1,7 @@
 /** `allium init`: writes a first agent. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import {
   type Choices,
   DEFAULTS,
@@ -56,7 +56,7 @@ async function init(shell: Shell, folder: string, options: Options): Promise<voi
     shell.exitCode = EXIT.aborted;
     return;
   }
-  write(shell, dir, choices, options.force === true);
+  await write(shell, dir, choices, options.force === true);
 }
 
 /** A folder has one config: with two, every later command would fail. */
@@ -72,14 +72,19 @@ async function refuseTwins(dir: string, force: boolean): Promise<void> {
   }
 }
 
-function write(shell: Shell, dir: string, choices: Choices, force: boolean): void {
+async function write(shell: Shell, dir: string, choices: Choices, force: boolean): Promise<void> {
+  const { makeFolder, pathError } = await import('allium/kit');
   const { io } = shell;
   const program = programName(io);
-  mkdirSync(dir, { recursive: true });
-  for (const [path, content] of filesFor(choices, installedVersions())) {
-    const kept = existsSync(join(dir, path)) && (!force || path === 'package.json');
-    if (!kept) writeFileSync(join(dir, path), content);
-    note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
+  try {
+    makeFolder(fs, dirname, dir);
+    for (const [path, content] of filesFor(choices, installedVersions())) {
+      const kept = existsSync(join(dir, path)) && (!force || path === 'package.json');
+      if (!kept) writeFileSync(join(dir, path), content);
+      note(io, io.err.dim(`  ${kept ? 'kept ' : 'wrote'} ${path}`));
+    }
+  } catch (error) {
+    throw pathError('`allium init`', dir, error);
   }
   // If it is not in the project, a package manager would look for the program elsewhere and find another one.
   const own = program === 'allium' ? [] : ['@allium/cli'];

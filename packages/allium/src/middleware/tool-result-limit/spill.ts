@@ -1,9 +1,10 @@
 /** Where results that are too long are kept: the port, one implementation in memory and one in files. */
 
 import { createHash, randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { checkInteger, checkOptions, invalidOption } from '../../kit/index.js';
+import fs from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { checkInteger, checkOptions, invalidOption, makeFolder, pathError } from '../../kit/index.js';
 
 /**
  * A Map, a Keyv, or anything with these methods, which may return promises.
@@ -75,11 +76,15 @@ export function fileSpill(dir: string): SpillStore {
       }
     },
     async set(key, text) {
-      await mkdir(folder, { recursive: true });
-      // Under another name first, so that nobody reads half a file.
-      const half = join(folder, `${randomUUID()}.tmp`);
-      await writeFile(half, text, { mode: 0o600 });
-      await rename(half, fileOf(key));
+      try {
+        makeFolder(fs, dirname, folder);
+        // Under another name first, so that nobody reads half a file.
+        const half = join(folder, `${randomUUID()}.tmp`);
+        await writeFile(half, text, { mode: 0o600 });
+        await rename(half, fileOf(key));
+      } catch (error) {
+        throw pathError('fileSpill()', folder, error);
+      }
     },
   };
 }
