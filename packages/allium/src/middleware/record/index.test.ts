@@ -583,7 +583,13 @@ describe('to', () => {
       code: 'MIDDLEWARE_ERROR',
       cause: { message: 'disk full' },
     });
-    await expect(run(folder)).rejects.toMatchObject({ code: 'STORE_FAILED' });
+  });
+
+  it('is a file that cannot be written: the run fails before the model is asked', async () => {
+    const model = scriptedModel([text('ok')]);
+    const agent = new Agent({ model, middleware: [record({ to: folder })] });
+    await expect(agent.run('hi')).rejects.toMatchObject({ code: 'STORE_FAILED' });
+    expect(model.requests).toEqual([]);
   });
 
   it.each([

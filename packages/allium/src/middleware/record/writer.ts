@@ -66,10 +66,13 @@ export const SINK: Kind<Sink> = kinds.kind(
 
 export function writer(to: Sink): Writer {
   const write = inOrder(sinkOf(to));
+  const path = typeof to === 'string' || to instanceof URL ? pathOf(to) : undefined;
   const runs = new Map<string, RunLines>();
   let count = 0;
   return {
     begin(runId) {
+      // A file that can't be written is noticed before the call has cost anything.
+      if (path !== undefined && count === 0) checkFile(path);
       let lines = runs.get(runId);
       if (!lines) {
         lines = { run: ++count, waiting: [], bases: [], questions: new Set() };
@@ -171,14 +174,26 @@ function sinkOf(to: Sink): (line: string) => Awaitable<void> {
   return fileSink(to);
 }
 
+function pathOf(to: string | URL): string {
+  return to instanceof URL ? fileURLToPath(to) : to;
+}
+
+function checkFile(path: string): void {
+  try {
+    makeFolder(fs, dirname, dirname(path));
+    appendFileSync(path, '', { mode: 0o600 });
+  } catch (error) {
+    throw pathError('The recording', path, error);
+  }
+}
+
 /** The first line starts the file over. Written at once, so that the recording is there however the process ends. */
 function fileSink(to: string | URL): (line: string) => void {
-  const path = to instanceof URL ? fileURLToPath(to) : to;
+  const path = pathOf(to);
   let begun = false;
   return (line) => {
     try {
       if (begun) return appendFileSync(path, `${line}\n`, { mode: 0o600 });
-      makeFolder(fs, dirname, dirname(path));
       writeFileSync(path, `${line}\n`, { mode: 0o600 });
     } catch (error) {
       throw pathError('The recording', path, error);
