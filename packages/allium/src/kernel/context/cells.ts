@@ -199,6 +199,8 @@ export interface OverlayMark {
 /** The committed values of a session and its run, and the writes that wait for the next append. */
 export class Cells implements Base {
   private staged: readonly CellWrite[] = NOTHING;
+  /** Cells that were written at the end of a turn: see `stageAtEnd`. */
+  private waiting: Set<StateCell<any>> | undefined = undefined;
   /** The values of live cells. */
   private live: Map<StateCell<any>, unknown> | undefined = undefined;
 
@@ -243,16 +245,27 @@ export class Cells implements Base {
     if (lasting.length > 0) this.staged = [...this.staged, ...lasting];
   }
 
+  /**
+   * Stages what hooks at the end of a turn wrote. A resume asks them again as long as the journal has nothing that comes
+   * after the turn. So it waits for that, or it would count twice.
+   */
+  stageAtEnd(overlay: Overlay): void {
+    const before = this.staged.length;
+    this.stage(overlay);
+    for (const { cell } of this.staged.slice(before)) {
+      this.waiting ??= new Set();
+      this.waiting.add(cell);
+    }
+  }
+
   get dirty(): boolean {
     return this.staged.length > 0;
   }
 
-  /** Applies what is staged and returns the cells that changed. */
-  commit(): readonly CellChange[] {
-    const { staged } = this;
-    if (staged.length === 0) return NOTHING;
-    // Cleared first: a write that fails must not block all later commits.
-    this.staged = NOTHING;
+  /** Applies what is staged and returns the cells that changed. `passes`: what is written comes after the turn. */
+  commit(passes = true): readonly CellChange[] {
+    if (this.staged.length === 0) return NOTHING;
+    const staged = this.due(passes);
     const changes: CellChange[] = [];
     for (const cell of new Set(staged.map((write) => write.cell))) {
       const key = this.keyOf(cell);
@@ -264,6 +277,18 @@ export class Cells implements Base {
     }
     for (const change of changes) storedIn(this.holderOf(change)).set(change.key, change);
     return changes;
+  }
+
+  /** Takes out the writes to commit. First, because one that fails must not block all later commits. */
+  private due(passes: boolean): readonly CellWrite[] {
+    const { staged, waiting } = this;
+    if (waiting === undefined || passes) {
+      this.staged = NOTHING;
+      this.waiting = undefined;
+      return staged;
+    }
+    this.staged = staged.filter(({ cell }) => waiting.has(cell));
+    return staged.filter(({ cell }) => !waiting.has(cell));
   }
 
   private keyOf(cell: StateCell<any>): string {

@@ -43,7 +43,7 @@ export class TurnContext extends Context implements PublicTurnContext {
     try {
       return await ask();
     } finally {
-      if (this._state) this._run.cells.stage(this._state);
+      if (this._state) this._run.cells.stageAtEnd(this._state);
     }
   }
 

@@ -297,33 +297,43 @@ describe('cells', () => {
     expect(await states(store)).toEqual([11, 21]);
   });
 
-  it.each([1, 2, 3, 4, 5])(
-    'of shouldStopAfterTurn count once, if the store fails at append %s',
-    async (at) => {
+  describe.each([
+    ['the next answer fails', false],
+    ['a follow-up waits', true],
+  ])('of shouldStopAfterTurn, when %s,', (_, follows) => {
+    const counting: Middleware = {
+      name: 'counting',
+      state: [count],
+      shouldStopAfterTurn: (ctx) => ctx.state.update(count, increment) as undefined,
+    };
+    const sessionOf = (store: Store, second: ReturnType<typeof text>) => {
+      const model = scriptedModel(
+        [
+          ({ messages }) =>
+            messages.some(({ role }) => role === 'assistant') ? second : toolCalls({ name: 'act' }),
+        ],
+        { repeat: true },
+      );
+      const act = make('act', async () => {
+        if (follows) await session.followUp('And now?');
+        return 'acted';
+      });
+      const session = new Agent({ model, tools: [act], middleware: [counting], store }).session('s');
+      return session;
+    };
+
+    it.each([2, 3, 4, 5, 6, 7])('count once for each turn, if the store fails at append %s', async (at) => {
       const store = memoryStore();
-      const counting: Middleware = {
-        name: 'counting',
-        state: [count],
-        shouldStopAfterTurn: (ctx) => ctx.state.update(count, increment) as undefined,
-      };
-      const agentOf = (on: Store, ...script: Parameters<typeof scriptedModel>[0]) => {
-        const act = make('act', () => 'acted');
-        return new Agent({
-          model: scriptedModel(script),
-          tools: [act],
-          middleware: [counting],
-          store: on,
-        }).session('s');
-      };
       const broken = breakingStore(store, at);
-      await agentOf(broken.store, toolCalls({ name: 'act' }), failWith(new Error('No.')))
+      const fails = !follows && failWith(new Error('No.'));
+      await sessionOf(broken.store, fails || text('done'))
         .run('go')
         .catch(() => {});
-      if (broken.appends() < at || (await store.head('s')) === 0) return;
-      const resumed = agentOf(store, ...(at === 2 ? [toolCalls({ name: 'act' })] : []), text('done'));
-      expect((await resumed.resume()).state.get(count)).toBe(2);
-    },
-  );
+      if (broken.appends() < at) return;
+      const { state, turns } = await sessionOf(store, text('done')).resume();
+      expect(state.get(count)).toBe(turns);
+    });
+  });
 
   it('of resolveToolCall count once, even if the run waits in between', async () => {
     const store = memoryStore();

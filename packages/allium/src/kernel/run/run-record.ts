@@ -85,7 +85,8 @@ export class RunRecord {
       // The end of a run comes last.
       if (how !== 'end') return this.write([...entries, traced], how);
     }
-    const changes = this.cells.commit();
+    const passes = entries.some(({ type }) => type === 'message' || type === 'run_end');
+    const changes = this.cells.commit(passes);
     const drafts = [...(due ? [this.active()] : []), ...entries, ...(traced ? [traced] : [])];
     const all = together(this.runId, drafts, changes, this.dueExpenses(how));
     const wait = this.write(all, how);
