@@ -67,6 +67,18 @@ describe('a call whose arguments a person changed', () => {
     expect(sent(model)).toEqual(['Paid 500.']);
   });
 
+  it('is not one whose tool asked in the middle of its work', async () => {
+    const asks = tool({
+      name: 'pay',
+      description: '',
+      input,
+      execute: (_, ctx) => ctx.suspend({ title: 'How much?' }).then((answer) => JSON.stringify(answer)),
+    });
+    const model = scriptedModel([call(500), 'Done.']);
+    await new Agent({ model, tools: [asks] }).run('go', { onRequest: () => edit });
+    expect(sent(model)).toEqual([expect.stringMatching(/^\{.*"amount":100/)]);
+  });
+
   it('is noted beside others of its batch, whoever asked and however the answer came', async () => {
     const asking: Middleware = { name: 'asking', beforeToolCall: () => ({ ask: { title: 'Sure?' } }) };
     const batch = toolCalls(
@@ -137,6 +149,24 @@ describe('a call whose arguments a person changed', () => {
     expect(sent(model)).toEqual([`${NOTE}\n\nPaid 100.`]);
   });
 
+  it('is noted beside earlier ones, in the same message every time, so that guards judge it once', async () => {
+    const judged: string[] = [];
+    const guard: Middleware = {
+      name: 'looks',
+      guard: {
+        on: ['request'],
+        judge: ({ text }) => {
+          judged.push(text);
+          return { type: 'allow' };
+        },
+      },
+    };
+    const { model, session } = world([approval(), guard])(call(5), call(6, 'c2'), 'Done.');
+    await session.run('go', { onRequest: () => edit });
+    expect(sent(model)).toEqual([`${NOTE}\n\nPaid 100.`, `${NOTE}\n\nPaid 100.`]);
+    expect(judged.filter((text) => text.startsWith('Note:'))).toHaveLength(2);
+  });
+
   it('is noted if its result is cleared', async () => {
     const clearing = contextEditing({ clearToolResultsAfterTokens: 0, keep: 0, placeholder: '[cleared]' });
     const long = tool({ name: 'pay', description: '', input, execute: () => 'Paid. '.repeat(100) });
@@ -165,6 +195,27 @@ describe('a call whose arguments a person changed', () => {
       await session.resume({ answers: { [pending[0]!.id]: edit } });
       expect(sent(model)).toEqual(['Too much.']);
     }
+  });
+
+  it('is not noted if a guard that came with a later resume refuses it', async () => {
+    const strict: Middleware = {
+      name: 'strict',
+      guard: { on: ['tool-args'], judge: ({ text }) => (text.includes('100') ? deny : { type: 'allow' }) },
+    };
+    const deny = { type: 'deny', reason: 'Too much.' } as const;
+    const results = [];
+    for (let appends = 1; appends < 4; appends++) {
+      const store = memoryStore();
+      const { pending } = await world([approval()], store)(call(5)).session.run('go');
+      const answers = { [pending[0]!.id]: edit };
+      const broken = world([approval()], breakingStore(store, appends).store)('Lost.').session;
+      await broken.resume({ answers }).catch(() => {});
+      const { model, session } = world([strict, approval()], store)('Done.');
+      await session.resume().catch(() => {});
+      results.push(...sent(model));
+    }
+    expect(results).toContain('Too much.');
+    expect(results.filter((said) => said.includes('Too much.') && said !== 'Too much.')).toEqual([]);
   });
 
   it('is noted for the sub-agent that made it, not for its caller', async () => {
