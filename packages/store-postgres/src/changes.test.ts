@@ -226,6 +226,20 @@ describe('listening', () => {
     made.watch('s', () => {});
     await made.close();
     await vi.waitFor(async () => expect(await listeners()).toEqual([]));
-    made.watch('s', () => {})();
+    made.watch('s', () => {});
+    await sleep(150);
+    expect(await listeners()).toEqual([]);
+  });
+
+  it('takes the same function twice, and one of them away', async () => {
+    const made = changes({ checkMs: 60_000 });
+    await hears(made);
+    const wake = vi.fn();
+    made.watch('s', wake);
+    const unwatch = made.watch('s', wake);
+    unwatch();
+    unwatch();
+    changes().tell('s');
+    await vi.waitFor(() => expect(wake).toHaveBeenCalledTimes(1));
   });
 });

@@ -1,4 +1,13 @@
-import { Agent, type Middleware, memoryStore, syntheticUserMessage, textOf, tool, toolResult } from 'allium';
+import {
+  Agent,
+  type Message,
+  type Middleware,
+  memoryStore,
+  syntheticUserMessage,
+  textOf,
+  tool,
+  toolResult,
+} from 'allium';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -51,9 +60,19 @@ describe('contextEditing', () => {
     const execute = ({ n }: { n: number }) => `${n}:`.padEnd(200, 'r');
     const read = tool({ name: 'read', description: 'Reads.', input: z.object({ n: z.number() }), execute });
     const batch = (...ns: number[]) => toolCalls(...ns.map((n) => ({ name: 'read', args: { n } })));
+    const noted: Message = {
+      id: '',
+      role: 'assistant',
+      content: [{ type: 'text', text: 'Noted.' }],
+      stopReason: 'stop',
+    };
     const view: Middleware = {
       name: 'view',
-      transformContext: (messages) => [...messages, syntheticUserMessage('Go on.', { source: 'view' })],
+      transformContext: (messages) => [
+        ...messages,
+        noted,
+        syntheticUserMessage('Go on.', { source: 'view' }),
+      ],
     };
     for (const order of [0, 1]) {
       const middleware = [contextEditing({ clearToolResultsAfterTokens: 0, keep: 1, tokenCounter }), view];

@@ -149,6 +149,16 @@ describe('historyTruncator', () => {
     }
   });
 
+  it('does not have to send results that an earlier run left unread', async () => {
+    const look = tool({ name: 'look', description: '', input: z.object({}), execute: () => 'found' });
+    const model = scriptedModel([toolCalls({ name: 'look', args: {} }), text('ok')]);
+    const middleware = [historyTruncator({ maxMessages: 1 })];
+    const session = new Agent({ model, tools: [look], middleware }).session('s');
+    expect((await session.run('question', { limits: { turns: 1 } })).stop.reason).toBe('max_turns');
+    await session.run('next');
+    expect(model.requests.at(-1)!.messages.map(textOf)).toEqual(['next']);
+  });
+
   it('sends as many as fit', async () => {
     // Each takes its length and four.
     expect(await texts({ maxTokens: 15 }, ['aaaa', 'b', 'c', 'd'])).toEqual(['b', 'c', 'd']);

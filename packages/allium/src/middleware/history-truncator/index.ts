@@ -114,9 +114,9 @@ function windowOf(
 function leastWindow(messages: readonly Message[], runId: string): number {
   const last = lastLasting(messages);
   const answer = messages.findLastIndex((message) => message.role === 'assistant' && !isPassing(message));
-  const result = messages.findLastIndex(({ role }) => role === 'tool');
+  const result = messages.findLastIndex((message) => message.role === 'tool' && !isPassing(message));
   const waits = result > answer && isAnswerOf(messages[answer], runId);
-  return cutBackward(messages, 0, waits ? Math.min(result, last) : last);
+  return cutBackward(messages, 0, waits ? result : last);
 }
 
 /** A message that came with the input has no model. */

@@ -222,6 +222,14 @@ describe('an answer that is not an object, from a model with a JSON mode', () =>
       expect((await run(scriptedModel([given]), [list({ maxRepairs: 0 })])).output).toEqual([1, 2]);
   });
 
+  it('may itself look like the object', async () => {
+    const schema = z.union([z.object({ value: z.array(z.number()) }), z.object({ other: z.number() })]);
+    for (const given of ['{"value":{"value":[1]}}', '```json\n{"value":[1]}\n```'])
+      expect(
+        (await run(scriptedModel([given]), [structuredOutput({ schema, maxRepairs: 0 })])).output,
+      ).toEqual({ value: [1] });
+  });
+
   it('leaves prose before calls as it is, even if it looks like a wrapper for a while', async () => {
     for (const prose of ['Let me see.', '{', ' {"v', '{"value": ', '{"values":1}', '  ']) {
       const model = scriptedModel([
