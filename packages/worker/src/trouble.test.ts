@@ -6,6 +6,7 @@ import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { useFleets } from '../test/fleet.js';
+import { openBackend } from './options.js';
 
 const { fleet, redis: server } = useFleets();
 
@@ -102,6 +103,18 @@ describe('a failed job that is sent back', () => {
     expect(await queue.redrive(runId)).toBe(1);
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
     expect(await queue.isBusy('s')).toBe(false);
+  });
+
+  it('is not ended by what its worker records late', async () => {
+    const { queue, redis, runId, keys } = await failed();
+    // No place for it yet.
+    await redis.set(`${keys}q:room`, 0);
+    await queue.redrive(runId);
+    const { turns, close } = openBackend({ connection: server().url, prefix: queue.prefix });
+    await turns.finish(runId, { status: 'failed', runId, sessionId: 's', text: '' }, {});
+    await close();
+    await redis.set(`${keys}q:room`, 10);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Well.' });
   });
 
   it('is not lost if that breaks off in the middle', async () => {
