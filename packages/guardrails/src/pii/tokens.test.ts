@@ -2,6 +2,7 @@ import { Agent, memoryStore, textOf, tool } from 'allium';
 import { cache } from 'allium/middleware/cache';
 import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
 import { retry } from 'allium/middleware/retry';
+import { todoList } from 'allium/middleware/todo-list';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -52,6 +53,27 @@ describe('placeholders', () => {
       { numRuns: 40 },
     );
   });
+
+  it.each([true, false])(
+    'stay in a todo list, which the model reads again (pii first: %s)',
+    async (first) => {
+      const todos = [{ content: 'Write to ann@example.org.', status: 'completed' }];
+      const model = scriptedModel([toolCalls({ name: 'write_todos', args: { todos } }), text('Done.')]);
+      const middleware = first ? [tokenize(), todoList()] : [todoList(), tokenize()];
+      const store = memoryStore();
+      const session = new Agent({ model, middleware, store }).session('s');
+      const { events, result } = await collect(session.stream('Write to ann@example.org.'));
+      expect(result?.status).toBe('done');
+      expect(textOf(model.requests[1]!.messages.at(-1)!)).toContain('Write to <EMAIL_1>.');
+      for (const seen of [events, model.requests])
+        expect(JSON.stringify(seen)).not.toContain('ann@example.org');
+      const kept = (await store.read('s', 1)).filter(
+        (entry) => entry.type === 'state' && /todo/.test(entry.cell),
+      );
+      expect(JSON.stringify(kept)).toContain('<EMAIL_1>');
+      expect(JSON.stringify(kept)).not.toContain('ann@example.org');
+    },
+  );
 
   it('are as many as there are values when results come in at the same time', async () => {
     await fc.assert(

@@ -126,7 +126,9 @@ function writeTodos(description: string, { todos }: Cells): Tool<TodosInput> {
     description,
     input: todosSchema,
     idempotent: true,
-    execute(args, ctx) {
+    execute(_, ctx) {
+      // The list goes back to the model, so placeholders stay as they are. The first parameter would have their originals.
+      const { args } = ctx;
       // Taken from the message itself: after a resume, some of the calls may have their results already.
       const writes = toolCallsOf(ctx.assistantMessage).filter(({ name }) => name === TOOL).length;
       const before = ctx.state.get(todos);
