@@ -38,6 +38,7 @@ const GUARD: Kind = kinds.shape({
   replacement: kinds.text,
   maxFeedback: kinds.integer(1),
   parallel: kinds.flag,
+  originals: kinds.flag,
   restore: kinds.shape({ find: kinds.required(kinds.func()), answer: WINDOW }),
 } satisfies Record<keyof Guard, Kind>);
 

@@ -250,7 +250,7 @@ describe('misspelt members', () => {
     ],
     [
       { guard: { on: ['output'], find: () => [], windw: 5 } },
-      'Unknown option `windw` of guard. Did you mean `find`? It takes: on, hold, find, judge, action, replacement, maxFeedback, parallel, restore.',
+      'Unknown option `windw` of guard. Did you mean `find`? It takes: on, hold, find, judge, action, replacement, maxFeedback, parallel, originals, restore.',
     ],
   ])('rejects %o', (members, message) => {
     expect(codeOf([{ beforeTool() {}, ...members }])).toMatchObject({

@@ -56,5 +56,6 @@ export function contentFilter(options: ContentFilterOptions = {}): Middleware {
     hold: window,
     detect,
     replace: () => replacement,
+    guard: { originals: true },
   });
 }

@@ -35,6 +35,7 @@ export function egress(options: EgressOptions = {}): Middleware {
         .filter(({ host }) => !allowed.some((fits) => fits(host)))
         .map(({ start, end, kind }) => ({ start, end, kind })),
     replace: () => replacement,
+    guard: { originals: true },
   });
 }
 

@@ -1,4 +1,4 @@
-import { Agent, memoryStore, textOf, tool } from 'allium';
+import { Agent, defineMiddleware, type Middleware, memoryStore, textOf, tool } from 'allium';
 import { cache } from 'allium/middleware/cache';
 import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
 import { retry } from 'allium/middleware/retry';
@@ -7,6 +7,9 @@ import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'alliu
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { contentFilter } from '../content-filter/index.js';
+import { egress } from '../egress/index.js';
+import { toolPolicy } from '../tool-policy/index.js';
 import { type PiiOptions, pii } from './index.js';
 
 const tokenize = (options: PiiOptions = {}) => pii({ strategy: 'tokenize', ...options });
@@ -201,6 +204,82 @@ describe('placeholders', () => {
     expect(textOf(messages.at(-1)!)).toMatch(/^Found <EMAIL_2>, <EMAIL_[0-9a-f]{12}>\.$/);
     // What only the sub-agent saw stays a placeholder, and is nobody else's.
     expect(said).toMatch(/^Found bob@example\.org, <EMAIL_[0-9a-f]{12}>\.$/);
+  });
+});
+
+describe('guards of arguments', () => {
+  const there = 'bob@evil.com';
+  /** A model that mails to what it was shown, or to what it writes itself. */
+  const mailer = (isShown: boolean) =>
+    scriptedModel([
+      ({ messages }) => {
+        const to = isShown ? /<\w+_1>/.exec(JSON.stringify(messages))![0] : there;
+        return toolCalls({ name: 'mail', args: { to, more: 1 } });
+      },
+      text('Done.'),
+    ]);
+
+  it.each<[string, () => Middleware, given: readonly string[]]>([
+    ['egress', () => egress({ allowHosts: ['example.org'], on: ['tool-args'] }), ['[link removed]']],
+    ['contentFilter', () => contentFilter({ patterns: ['evil'], on: ['tool-args'] }), ['bob@[removed].com']],
+    ['toolPolicy', () => toolPolicy({ args: { mail: { to: '@example\\.org$' } } }), []],
+    ['toolPolicy with a rule', () => toolPolicy({ rules: [{ effect: 'deny', args: { to: 'evil' } }] }), []],
+    ['toolPolicy that allows it', () => toolPolicy({ args: { mail: { to: '@evil\\.com$' } } }), [there]],
+  ])(
+    '%s judges what the tool gets, in either order, and nobody else sees it',
+    async (name, make, expected) => {
+      const value = name === 'egress' ? 'https://evil.com/x' : there;
+      const pick = name === 'egress' ? tokenize({ types: ['url'] }) : tokenize();
+      for (const isShown of name === 'egress' ? [true] : [true, false])
+        for (const middleware of [
+          [pick, make()],
+          [make(), pick],
+        ]) {
+          const { given, mail } = echo();
+          const store = memoryStore();
+          const model = mailer(isShown);
+          const session = new Agent({ model, tools: [mail], middleware, store }).session('s');
+          const { events, result } = await collect(session.stream(`Write to ${value}.`));
+          expect(result?.status).toBe('done');
+          expect(given).toEqual(expected);
+          const entries = (await store.read('s', 1)).filter(({ type }) => type !== 'state');
+          for (const seen of [events, result, entries, model.requests])
+            expect(JSON.stringify(seen)).not.toContain(value);
+        }
+    },
+  );
+
+  it('see placeholders otherwise: others of their own, and for tools that do not get the values', async () => {
+    const seen: unknown[] = [];
+    const watching = (originals: boolean) =>
+      defineMiddleware({
+        name: `watching ${originals}`,
+        guard: { on: ['tool-args'], originals, judge: ({ args }) => void seen.push(originals, args) },
+      });
+    const { mail } = echo();
+    for (const restoreTools of [true, false]) {
+      const middleware = [watching(true), watching(false), tokenize({ restoreTools })];
+      await new Agent({ model: mailer(true), tools: [mail], middleware }).run(`Write to ${there}.`);
+    }
+    const hidden = { to: '<EMAIL_1>', more: 1 };
+    expect(seen).toEqual([true, { to: there, more: 1 }, false, hidden, true, hidden, false, hidden]);
+  });
+
+  it('may quote what they refuse: the model reads placeholders', async () => {
+    const quoting = defineMiddleware({
+      name: 'quoting',
+      guard: {
+        on: ['tool-args'],
+        originals: true,
+        judge: ({ args }) => ({ type: 'deny', reason: `Not to ${(args as { to: string }).to}.` }),
+      },
+    });
+    const { given, mail } = echo();
+    const agent = new Agent({ model: mailer(true), tools: [mail], middleware: [quoting, tokenize()] });
+    const { events, result } = await collect(agent.stream(`Write to ${there}.`));
+    expect(given).toEqual([]);
+    expect(textOf(result!.messages[2]!)).toBe('Not to <EMAIL_1>.');
+    expect(JSON.stringify(events)).not.toContain(there);
   });
 });
 

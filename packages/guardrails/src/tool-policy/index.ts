@@ -109,6 +109,7 @@ export function toolPolicy(options: ToolPolicyOptions): Middleware {
       more: { mentions, suspends: otherwise === 'ask' || rules.some(({ effect }) => effect === 'ask') },
     },
     {
+      originals: true,
       judge({ toolCall, args }: GuardSubject, { context }): Verdict | undefined {
         const name = toolCall?.name ?? '';
         const rule = list.find((one) => one.fits(name, args, context));

@@ -3,15 +3,17 @@
 import type { Context, SeamCall } from '../context/context.js';
 import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
-import { type Asker, askersOf } from '../journal/merged-questions.js';
+import { type Asker, askersOf, asking } from '../journal/merged-questions.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';
 import { textOf } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
+import type { PlannedGuard } from '../protocol/middleware.js';
 import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';
 import { type Judged, judgeTexts } from './guards.js';
+import { restoredValue } from './restore.js';
 
 /** No guard objected. */
 export const NO_VERDICTS: CallVerdicts = new Map();
@@ -26,24 +28,46 @@ export async function judgeArguments(
 ): Promise<{ arguments: string } & Pick<Judged, 'rewritten' | 'deny' | 'ask'>> {
   const { arguments: given } = toolCall;
   const read = readArguments(given);
-  const subject = { point: 'tool-args', toolCall, ...(read && { args: read.args }) } as const;
-  const said: readonly Text[] = read ? textsOfValue(read.args).texts : [[unescaped(given)]];
   try {
-    const { texts, args, rewritten, deny, ask } = await judgeTexts(
-      ctx.plan.guards['tool-args'],
-      subject,
-      said,
-      ctx,
-    );
+    const first = read && (await judgeOriginals(toolCall, read.args, ctx));
+    const { guards = ctx.plan.guards['tool-args'], args: begin = read?.args } = first ?? {};
+    const subject = { point: 'tool-args', toolCall, ...(read && { args: begin }) } as const;
+    const said: readonly Text[] = read ? textsOfValue(begin).texts : [[unescaped(given)]];
+    const { texts, args, rewritten, ...then } = await judgeTexts(guards, subject, said, ctx);
     const unread = texts[0] === said[0] ? given : (texts[0]?.join('') ?? '');
     const kept = args === read?.args ? (read?.kept ?? unread) : JSON.stringify(args);
-    return { arguments: kept, rewritten, deny, ask };
+    const deny = first?.deny ?? then.deny;
+    const ask = deny ? undefined : asking(first?.ask, then.ask);
+    return { arguments: kept, rewritten: rewritten || first?.rewritten === true, deny, ask };
   } catch (error) {
     if (codeOf(error) !== 'GUARD_FAILED') throw error;
     const reason = 'A guard failed while judging this call, so it was not run.';
     const by = attribution(error)?.middleware ?? 'guard';
     return { arguments: read ? '{}' : '', rewritten: true, deny: { reason, by }, ask: undefined };
   }
+}
+
+/**
+ * The verdict of guards that want to see what the tool gets, and what they leave of the arguments, with placeholders again.
+ * `guards` are the others.
+ */
+async function judgeOriginals(
+  toolCall: ToolCall,
+  args: unknown,
+  ctx: Context,
+): Promise<(Omit<Judged, 'texts'> & { readonly guards: readonly PlannedGuard[] }) | undefined> {
+  const { restores, guards: all } = ctx.plan;
+  const wanting = restores.length > 0 ? all['tool-args'].filter(({ guard }) => guard.originals) : [];
+  if (wanting.length === 0) return undefined;
+  const guards = all['tool-args'].filter((planned) => !wanting.includes(planned));
+  const originals = restoredValue(restores, args, { for: 'tool', tool: toolCall.name, context: ctx });
+  const shown = { ...toolCall, arguments: JSON.stringify(originals) };
+  const judge = (by: readonly PlannedGuard[], given: unknown): Promise<Judged> =>
+    judgeTexts(by, { point: 'tool-args', toolCall: shown, args: given }, textsOfValue(given).texts, ctx);
+  const said = await judge(wanting, originals);
+  if (!said.changed) return { ...said, args, guards };
+  const hiding = guards.filter(({ guard }) => guard.restore);
+  return { ...said, args: (await judge(hiding, said.args)).args, guards };
 }
 
 /**

@@ -194,6 +194,11 @@ export interface Guard {
   readonly parallel?: boolean;
   /** Replaces a span that was cut out. @default '[redacted]' */
   readonly replacement?: string;
+  /**
+   * Judges arguments as the tool gets them, with the originals of placeholders, and before the other guards. Others see the
+   * placeholders. For a guard that tells nobody what it reads: one that asks a model would show them to it. @default false
+   */
+  readonly originals?: boolean;
   /** Restores the originals of its placeholders for tools and readers. */
   readonly restore?: Restore;
 }
