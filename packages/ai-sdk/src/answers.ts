@@ -10,7 +10,7 @@ export async function wholeOf({ run, told }: Once, version: SpecVersion): Promis
   const answer = await lastAnswer(run);
   const { request, headers, usage } = toldOf(answer, told);
   return {
-    content: toContent(answer),
+    content: toContent(answer, version),
     ...ending(answer, version, usage),
     warnings: warningsOf(answer),
     response: { ...responseOf(answer), ...(headers !== undefined && { headers }) },
@@ -48,19 +48,15 @@ export async function* partsOf(
 ): AsyncGenerator<Loose, undefined> {
   const open = new Map<number, 'text' | 'reasoning'>();
   let shown: string | undefined;
+  // What was shown no longer holds: another answer follows, or the call fails, with an error that says why.
+  let isReset = false;
   try {
     for await (const event of run) {
       if (onReset === 'hold') continue;
       const parts = [...live(event, open)];
-      const again =
-        event.type === 'message_reset'
-          ? event.messageId === shown
-          : parts.length > 0 && shown !== undefined && messageOf(event) !== shown;
-      if (again)
-        throw new AlliumError(
-          'ANSWER_TAKEN_BACK',
-          "An answer was withdrawn after part of it had been streamed, and a stream of the AI SDK cannot express that. Use onReset: 'hold'.",
-        );
+      if (event.type === 'message_reset' && event.messageId === shown) isReset = true;
+      const isOther = shown !== undefined && messageOf(event) !== shown;
+      if (parts.length > 0 ? isReset || isOther : isReset && asksAgain(event)) throw takenBack();
       if (parts.length === 0) continue;
       if (shown === undefined) yield { type: 'stream-start', warnings: told.warnings ?? [] };
       shown = messageOf(event);
@@ -71,10 +67,23 @@ export async function* partsOf(
     if (error instanceof AlliumError && error.code === 'ANSWER_TAKEN_BACK') throw error;
   }
   const answer = await lastAnswer(run);
+  if (isReset) throw takenBack();
   if (shown === undefined) yield { type: 'stream-start', warnings: warningsOf(answer) };
   yield { type: 'response-metadata', ...responseOf(answer) };
-  for (const [block, part] of answer.content.entries()) yield* whole(block, part, open);
+  for (const [block, part] of answer.content.entries()) yield* whole(block, part, open, version);
   yield { type: 'finish', ...ending(answer, version, toldOf(answer, told).usage) };
+}
+
+function takenBack(): AlliumError {
+  return new AlliumError(
+    'ANSWER_TAKEN_BACK',
+    "An answer was withdrawn after part of it had been streamed, and a stream of the AI SDK cannot express that. Use onReset: 'hold'.",
+  );
+}
+
+/** `retry` and `fallback` say so before they wait and call. */
+function asksAgain(event: AgentEvent): boolean {
+  return event.type === 'custom' && (event.name === 'retry' || event.name === 'fallback');
 }
 
 function messageOf(event: AgentEvent): string | undefined {
@@ -98,9 +107,10 @@ function* whole(
   block: number,
   part: AssistantMessage['content'][number],
   open: ReadonlyMap<number, string>,
+  version: SpecVersion,
 ): Generator<Loose> {
   if (part.type !== 'text' && part.type !== 'thinking') {
-    yield contentPart(part);
+    yield contentPart(part, version);
     return;
   }
   const kind = part.type === 'text' ? 'text' : 'reasoning';

@@ -1,8 +1,21 @@
 /** A prompt of the AI SDK as our messages, and back: what nobody changed stays as it was. */
 
-import type { AssistantContent, Message, Metadata, ModelRequest, ToolContent, UserContent } from 'allium';
+import {
+  type AssistantContent,
+  type FileContent,
+  type ImageContent,
+  type Message,
+  type Metadata,
+  type ModelRequest,
+  type ToolCall,
+  type ToolContent,
+  type ToolMessage,
+  toolCallsOf,
+  type UserContent,
+} from 'allium';
 import { isObject, type Loose } from './language-model.js';
 import { type PromptMessage, type PromptOptions, type PromptPart, toPrompt } from './prompt.js';
+import { mergeOptions, type ProviderOptions } from './provider-options.js';
 
 export interface ReadPrompt {
   readonly systemPrompt: string;
@@ -16,27 +29,81 @@ export interface ReadPrompt {
  */
 interface Origin {
   readonly message: Message;
-  readonly original: PromptMessage | PromptPart;
+  /** None for a result that the prompt lacks. */
+  readonly original: PromptMessage | PromptPart | undefined;
   /** Equal for messages with the same content. */
   readonly key: string;
 }
 
+type Unkeyed = Omit<Origin, 'key'>;
+
 export function readPrompt(prompt: readonly PromptMessage[]): ReadPrompt {
   const systems = prompt.filter(({ role }) => role === 'system');
   const systemPrompt = systems.map(({ content }) => String(content)).join('\n\n');
-  const origins = prompt.flatMap(originsOf).map((one) => ({ ...one, key: keyOf(one.message) }));
+  const origins = answered(prompt.flatMap(originsOf)).map((one) => ({ ...one, key: keyOf(one.message) }));
   return {
     systemPrompt,
     messages: origins.map(({ message }) => message),
-    write(request, options) {
-      const untouched = request.systemPrompt === systemPrompt;
-      const head = untouched ? systems : toPrompt(request.systemPrompt, [], options);
-      return [...head, ...writeMessages(request.messages, origins, options)];
+    write({ systemPrompt: system, messages }, options) {
+      const head =
+        system === systemPrompt ? marked(systems, options.systemOptions) : toPrompt(system, [], options);
+      const same = head === systems && messages.length === origins.length && messages.every(isSame, origins);
+      return same ? [...prompt] : [...head, ...writeMessages(messages, origins, options)];
     },
   };
 }
 
-function originsOf(original: PromptMessage): Omit<Origin, 'key'>[] {
+/** The system prompt with options that a middleware has set, such as a cache marker. */
+function marked(systems: readonly PromptMessage[], options: unknown): readonly PromptMessage[] {
+  const last = systems.at(-1);
+  if (!last || !isObject(options)) return systems;
+  const own = last.providerOptions as ProviderOptions | undefined;
+  return [...systems.slice(0, -1), { ...last, providerOptions: mergeOptions(own, options)! }];
+}
+
+function isSame(this: readonly Origin[], message: Message, index: number): boolean {
+  const { key, message: before } = this[index]!;
+  return keyOf(message) === key && optionsIn(message) === optionsIn(before);
+}
+
+function optionsIn({ metadata }: Message): string | undefined {
+  return JSON.stringify(metadata?.provider);
+}
+
+/** The original, with the options that the message has by now. */
+function withOptionsOf<T extends PromptMessage | PromptPart>(message: Message, origin: Origin): T {
+  const original = origin.original as T;
+  if (optionsIn(message) === optionsIn(origin.message)) return original;
+  return { ...original, providerOptions: message.metadata?.provider };
+}
+
+/**
+ * As histories of ours are: every call has a result, in the order of the calls. Version 5 has results in the order they came
+ * in, and lets calls without one pass.
+ */
+function answered(origins: readonly Unkeyed[]): readonly Unkeyed[] {
+  const all: Unkeyed[] = [];
+  for (let i = 0; i < origins.length; ) {
+    const { message } = origins[i]!;
+    all.push(origins[i++]!);
+    if (message.role !== 'assistant') continue;
+    const results: Unkeyed[] = [];
+    while (origins[i]?.message.role === 'tool') results.push(origins[i++]!);
+    for (const call of toolCallsOf(message)) {
+      const at = results.findIndex((one) => (one.message as ToolMessage).toolCallId === call.id);
+      all.push(...(at < 0 ? [{ message: noResult(call), original: undefined }] : results.splice(at, 1)));
+    }
+    all.push(...results);
+  }
+  return all;
+}
+
+function noResult({ id: toolCallId, name: toolName }: ToolCall): Message {
+  const content = [{ type: 'text' as const, text: 'No result.' }];
+  return { id: '', role: 'tool', toolCallId, toolName, content, isError: true };
+}
+
+function originsOf(original: PromptMessage): Unkeyed[] {
   const parts = Array.isArray(original.content) ? original.content : [];
   const metadata = metadataOf(original.providerOptions);
   switch (original.role) {
@@ -69,10 +136,11 @@ function writeMessages(
     const key = keyOf(message);
     const at = origins.findIndex((one, index) => index >= from && one.key === key);
     if (at >= 0) from = at + 1;
+    if (at >= 0 && origins[at]!.original === undefined) continue;
     const written = at < 0 ? toPrompt('', [message], options)[0] : undefined;
     if (message.role !== 'tool') {
       results = undefined;
-      const whole = at < 0 ? written : (origins[at]!.original as PromptMessage);
+      const whole = at < 0 ? written : withOptionsOf<PromptMessage>(message, origins[at]!);
       if (whole) prompt.push(whole);
       continue;
     }
@@ -80,7 +148,9 @@ function writeMessages(
       results = [];
       prompt.push({ role: 'tool', content: results });
     }
-    results.push(at < 0 ? (written!.content as PromptPart[])[0]! : (origins[at]!.original as PromptPart));
+    results.push(
+      at < 0 ? (written!.content as PromptPart[])[0]! : withOptionsOf<PromptPart>(message, origins[at]!),
+    );
   }
   return prompt;
 }
@@ -140,9 +210,11 @@ function providerPart({ type, providerOptions, ...value }: PromptPart): Assistan
   };
 }
 
-function fileOf(part: Loose): { type: 'image' | 'file'; data: string; mimeType: string } {
-  const mimeType = String(part.mediaType);
-  return { type: mimeType.startsWith('image/') ? 'image' : 'file', data: dataOf(part.data), mimeType };
+function fileOf({ mediaType, data: given, filename }: Loose): ImageContent | FileContent {
+  const mimeType = String(mediaType);
+  const data = dataOf(given);
+  if (mimeType.startsWith('image/')) return { type: 'image', data, mimeType };
+  return { type: 'file', data, mimeType, ...(typeof filename === 'string' && { name: filename }) };
 }
 
 /** Base64 text or an address. */

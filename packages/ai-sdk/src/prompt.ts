@@ -17,7 +17,7 @@ import type {
 import { digestOf, isUntouched } from './digest.js';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';
 import type { AiSdkMetadata, CallMetadata } from './part-mapper.js';
-import { keysOf, optionsFor, providerOptionsOf } from './provider-options.js';
+import { keysOf, type OptionKeys, optionsFor, providerOptionsOf } from './provider-options.js';
 import { putSeal } from './seal.js';
 
 /** A message or part of a prompt. The three specifications differ in few places, so one loose type does for all. */
@@ -38,8 +38,8 @@ export interface PromptOptions {
   readonly version: SpecVersion;
   /** As in `message.model`, before the slash: who may see its own metadata again. */
   readonly provider: string;
-  /** The names under which it finds its options. */
-  readonly keys: ReadonlySet<string>;
+  /** The names under which it finds its options. `all`: the prompt was written for it, so ids stay, too. */
+  readonly keys: OptionKeys;
   /** Options of the system message, such as a cache marker. */
   readonly systemOptions?: unknown;
   /** The system prompt block by block, if it has several. */
@@ -228,14 +228,17 @@ function toolCall(call: ToolCall, late: CallMetadata | undefined, origin: Origin
   const fresh = late ? isUntouched(call, call.arguments, late.digest) : untouched(call);
   const own = fresh ? optionsOf(metadata, origin) : undefined;
   const { id, name: toolName, arguments: text } = call;
-  return withOptions({ type: 'tool-call', toolCallId: callIdOf(id), toolName, input: inputOf(text) }, own);
+  const toolCallId = callIdOf(id, origin.options);
+  return withOptions({ type: 'tool-call', toolCallId, toolName, input: inputOf(text) }, own);
 }
 
 const PLAIN_ID = /^[\w-]{1,64}$/;
 
 /** Ids come from any provider, or from us; Anthropic takes letters, digits, `_` and `-` only, OpenAI 64 at most. */
-function callIdOf(id: string): string {
-  return PLAIN_ID.test(id) ? id : `${id.replace(/[^\w-]/g, '_').slice(-48)}_${digestOf(id)}`;
+function callIdOf(id: string, { keys }: PromptOptions): string {
+  return keys === 'all' || PLAIN_ID.test(id)
+    ? id
+    : `${id.replace(/[^\w-]/g, '_').slice(-48)}_${digestOf(id)}`;
 }
 
 /** Tools the provider ran, and their results. Sources and the like are for the reader, not for the model. */
@@ -289,7 +292,7 @@ function optionsOf(
 
 function toolResult(given: ToolMessage, options: PromptOptions): PromptPart {
   const { toolName, content, isError, metadata } = given;
-  const toolCallId = callIdOf(given.toolCallId);
+  const toolCallId = callIdOf(given.toolCallId, options);
   const own = optionsFor(providerOptionsOf(metadata), options.keys);
   const output = outputOf(content, isError, options.version);
   return withOptions({ type: 'tool-result', toolCallId, toolName, output }, own);
@@ -337,14 +340,18 @@ function resultPart(part: ToolContent, version: SpecVersion): Loose {
 
 function filePart(part: ImageContent | FileContent, version: SpecVersion): PromptPart {
   const { url, base64 } = located(part.data);
-  const plain = url ? new URL(url) : base64;
-  const tagged = url ? { type: 'url', url: new URL(url) } : { type: 'data', data: base64 };
   return {
     type: 'file',
-    data: version === 'v4' ? tagged : plain,
+    data: version === 'v4' ? taggedData(part.data) : url ? new URL(url) : base64,
     mediaType: part.mimeType,
     ...(part.type === 'file' && part.name !== undefined && { filename: part.name }),
   };
+}
+
+/** The data of a file as version 4 has it. */
+export function taggedData(data: string): Loose {
+  const { url, base64 } = located(data);
+  return url ? { type: 'url', url: new URL(url) } : { type: 'data', data: base64 };
 }
 
 /** Base64 text never has a colon in it. */

@@ -31,16 +31,19 @@ export function keysOf(provider: string): ReadonlySet<string> {
   return keys;
 }
 
+/** Whose options a model may see. `all`: of a prompt that was written for it. */
+export type OptionKeys = ReadonlySet<string> | 'all';
+
 /** The options that are meant for one of `keys` and for none of `without`. */
 export function optionsFor(
   options: unknown,
-  keys: ReadonlySet<string>,
+  keys: OptionKeys,
   without?: ReadonlySet<string>,
 ): Record<string, Loose> | undefined {
   if (!isObject(options)) return undefined;
   let kept: Record<string, Loose> | undefined;
   for (const [key, value] of Object.entries(options)) {
-    if (!isObject(value) || !keys.has(key) || without?.has(key)) continue;
+    if (!isObject(value) || (keys !== 'all' && !keys.has(key)) || without?.has(key)) continue;
     kept ??= {};
     kept[key] = value;
   }

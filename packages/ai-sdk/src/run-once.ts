@@ -23,7 +23,6 @@ import {
 } from './language-model.js';
 import type { MapperOptions } from './part-mapper.js';
 import type { PromptMessage } from './prompt.js';
-import { keysOf } from './provider-options.js';
 import { StreamReader } from './stream-reader.js';
 
 /** What the model gives for a call: its answer, and what was sent and received. */
@@ -121,7 +120,7 @@ function adapterOf(
   ask: Asking,
 ): Model {
   const provider = model.provider.split('.')[0] || 'ai-sdk';
-  const options = { version: specVersionOf(model), provider, keys: keysOf(model.provider) };
+  const options = { version: specVersionOf(model), provider, keys: 'all' } as const;
   const settings = settingsOf(params);
   return {
     provider,
@@ -130,7 +129,7 @@ function adapterOf(
       const tools = toolsFor(request, given);
       const call = {
         ...params,
-        prompt: read.write(request, options),
+        prompt: read.write(request, { ...options, systemOptions: request.settings.systemMetadata?.provider }),
         ...changed(settings, request.settings),
         ...(tools.length > 0 && { tools }),
         abortSignal: signal,

@@ -3,15 +3,16 @@
 import type { AssistantContent, ModelResponse, Usage } from 'allium';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';
 import type { AiSdkMetadata } from './part-mapper.js';
+import { taggedData } from './prompt.js';
 import { putSeal } from './seal.js';
 
 /** The content of `doGenerate`. */
-export function toContent({ content }: Pick<ModelResponse, 'content'>): Loose[] {
-  return content.map(contentPart);
+export function toContent({ content }: Pick<ModelResponse, 'content'>, version: SpecVersion): Loose[] {
+  return content.map((part) => contentPart(part, version));
 }
 
 /** A part of an answer, as `doGenerate` has it and as streams have those that come whole. */
-export function contentPart(part: AssistantContent): Loose {
+export function contentPart(part: AssistantContent, version: SpecVersion): Loose {
   const told = withMetadata(part);
   switch (part.type) {
     case 'text':
@@ -21,10 +22,17 @@ export function contentPart(part: AssistantContent): Loose {
     case 'tool-call':
       return { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.arguments, ...told };
     case 'file':
-      return { type: 'file', mediaType: part.mimeType, data: part.data, ...told };
-    case 'provider':
-      return { ...(isObject(part.value) ? part.value : { value: part.value }), type: part.kind, ...told };
+      return { type: 'file', mediaType: part.mimeType, data: fileData(part.data, version), ...told };
+    case 'provider': {
+      const value = isObject(part.value) ? part.value : { value: part.value };
+      const file = part.kind === 'reasoning-file' && { data: fileData(String(value.data), version) };
+      return { ...value, ...file, type: part.kind, ...told };
+    }
   }
+}
+
+function fileData(data: string, version: SpecVersion): unknown {
+  return version === 'v4' ? taggedData(data) : data;
 }
 
 /** What the provider wants to see again, with the seal of its thinking. */
