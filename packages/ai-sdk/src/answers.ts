@@ -2,8 +2,9 @@
 
 import { type AgentEvent, AlliumError, type AssistantMessage, RunError, type RunStream } from 'allium';
 import type { Loose, SpecVersion } from './language-model.js';
+import { LiveParts } from './live-parts.js';
 import { type Once, type Told, toolsStayOutside } from './run-once.js';
-import { contentPart, ending, responseOf, toContent, warningsOf, withMetadata } from './to-content.js';
+import { ending, responseOf, toContent, warningsOf } from './to-content.js';
 
 /** The answer as `doGenerate` gives it. */
 export async function wholeOf({ run, told }: Once, version: SpecVersion): Promise<Loose> {
@@ -25,35 +26,36 @@ function toldOf({ model }: AssistantMessage, told: Told): Partial<Told> {
 async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
   const result = await run.result.catch(rethrow);
   const answer = result.messages.findLast((message) => message.role === 'assistant');
-  // We stop a run ourselves when its answer has calls. Any other stop is a refusal.
-  const own = result.stop?.by === toolsStayOutside.name;
+  // We stop a run ourselves when its answer has calls, and how an answer ended is for the AI SDK to judge. Any other stop
+  // is a refusal.
+  const own = result.stop?.by === toolsStayOutside.name || ENDED_SO.has(result.stop?.reason);
   if (answer && (result.status === 'done' || own)) return answer as AssistantMessage;
   const { reason = result.status, message = 'The call was stopped.', by } = result.stop ?? {};
   throw new AlliumError('MODEL_CALL_STOPPED', message, { data: { reason, by } });
 }
+
+/** An answer that was cut off, or that a content filter of the provider ended. */
+const ENDED_SO: ReadonlySet<string | undefined> = new Set(['cut_off', 'content_filter']);
 
 /** Errors of the provider pass through as the same object: the AI SDK knows which of them to retry. */
 function rethrow(error: unknown): never {
   throw error instanceof RunError && error.code === 'MODEL_ERROR' ? (error.cause ?? error) : error;
 }
 
-/**
- * The parts of a stream of the AI SDK. Blocks end when the answer is complete: only then is the provider's metadata
- * known.
- */
+/** The parts of a stream of the AI SDK. */
 export async function* partsOf(
-  { run, told }: Once,
+  { run, told, isGuarded }: Once,
   version: SpecVersion,
   onReset: 'error' | 'hold',
 ): AsyncGenerator<Loose, undefined> {
-  const open = new Map<number, 'text' | 'reasoning'>();
+  const live = new LiveParts({ version, isGuarded, begun: (block) => told.begun?.at(block) });
   let shown: string | undefined;
   // What was shown no longer holds: another answer follows, or the call fails, with an error that says why.
   let isReset = false;
   try {
     for await (const event of run) {
       if (onReset === 'hold') continue;
-      const parts = [...live(event, open)];
+      const parts = [...live.of(event)];
       if (event.type === 'message_reset' && event.messageId === shown) isReset = true;
       const isOther = shown !== undefined && messageOf(event) !== shown;
       if (parts.length > 0 ? isReset || isOther : isReset && asksAgain(event)) throw takenBack();
@@ -70,7 +72,7 @@ export async function* partsOf(
   if (isReset) throw takenBack();
   if (shown === undefined) yield { type: 'stream-start', warnings: warningsOf(answer) };
   yield { type: 'response-metadata', ...responseOf(answer) };
-  for (const [block, part] of answer.content.entries()) yield* whole(block, part, open, version);
+  yield* live.rest(toContent(answer, version));
   yield { type: 'finish', ...ending(answer, version, toldOf(answer, told).usage) };
 }
 
@@ -88,38 +90,6 @@ function asksAgain(event: AgentEvent): boolean {
 
 function messageOf(event: AgentEvent): string | undefined {
   return 'messageId' in event ? event.messageId : undefined;
-}
-
-/** Text and thinking as they come; calls follow when they are whole. */
-function* live(event: AgentEvent, open: Map<number, 'text' | 'reasoning'>): Generator<Loose> {
-  if (event.type !== 'message_update' || event.delta.type === 'tool-call') return;
-  const { type, block, text } = event.delta;
-  const kind = type === 'text' ? 'text' : 'reasoning';
-  if (!open.has(block)) {
-    open.set(block, kind);
-    yield { type: `${kind}-start`, id: String(block) };
-  }
-  yield { type: `${kind}-delta`, id: String(block), delta: text };
-}
-
-/** The rest of a part: its end if it was shown already, otherwise all of it. */
-function* whole(
-  block: number,
-  part: AssistantMessage['content'][number],
-  open: ReadonlyMap<number, string>,
-  version: SpecVersion,
-): Generator<Loose> {
-  if (part.type !== 'text' && part.type !== 'thinking') {
-    yield contentPart(part, version);
-    return;
-  }
-  const kind = part.type === 'text' ? 'text' : 'reasoning';
-  const id = String(block);
-  if (!open.has(block)) {
-    yield { type: `${kind}-start`, id };
-    yield { type: `${kind}-delta`, id, delta: part.text };
-  }
-  yield { type: `${kind}-end`, id, ...withMetadata(part) };
 }
 
 export function streamOf(

@@ -51,7 +51,7 @@ export interface MapperOptions {
   readonly acceptUnfinished: boolean;
   /** Called with warnings as soon as they come: before the answer, whose metadata has them at its end. */
   readonly onWarnings?: (warnings: readonly unknown[]) => void;
-  /** Called with the counts in the provider's own words. */
+  /** Called with the counts, as they are. */
   readonly onUsage?: (usage: unknown) => void;
 }
 
@@ -266,7 +266,7 @@ export class PartMapper {
       const type = block.startsWith('text') ? 'text' : 'thinking';
       this.close(type, block.slice(type.length));
     }
-    if (isObject(given)) this.options.onUsage?.(given.raw);
+    if (isObject(given)) this.options.onUsage?.(given);
     const { usage, reasoningTokens } = usageOf(given, providerMetadata);
     const { reason, raw, cut } = finishOf(finishReason, usage.outputTokens);
     // Without our `finish` part the answer counts as cut off, and can be tried again.

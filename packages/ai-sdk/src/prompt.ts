@@ -133,6 +133,14 @@ interface Origin {
 }
 
 function assistant(given: AssistantMessage, options: PromptOptions): Spoken {
+  return message('assistant', [...assistantParts(given, options).values()], given.metadata, options);
+}
+
+/** What is sent of an answer, with what the provider wants to see again of it. */
+export function assistantParts(
+  given: AssistantMessage,
+  options: PromptOptions,
+): ReadonlyMap<AssistantContent, PromptPart> {
   const author = given.model?.slice(0, given.model.indexOf('/'));
   const foreign = author !== undefined && author !== options.provider;
   const aiSdk = given.metadata?.aiSdk as AiSdkMetadata | undefined;
@@ -147,12 +155,12 @@ function assistant(given: AssistantMessage, options: PromptOptions): Spoken {
   ).length;
   const torn = !foreign && intact < (aiSdk?.thinking ?? 0);
   const origin: Origin = { options, foreign, without: foreign ? keysOf(author) : undefined, torn };
-  const parts: PromptPart[] = [];
+  const parts = new Map<AssistantContent, PromptPart>();
   for (const part of content) {
     const made = assistantPart(part, late(part), origin);
-    if (made) parts.push(made);
+    if (made) parts.set(part, made);
   }
-  return message('assistant', parts, given.metadata, options);
+  return parts;
 }
 
 /** OpenAI refuses thinking by name unless the text or call that it led to follows by name, and so unchanged. */

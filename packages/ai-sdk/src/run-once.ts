@@ -5,6 +5,7 @@ import {
   type JsonSchema,
   type Middleware,
   type Model,
+  type ModelPart,
   type ModelRequest,
   type ModelSettings,
   modelName,
@@ -21,6 +22,7 @@ import {
   type Loose,
   specVersionOf,
 } from './language-model.js';
+import { BegunParts } from './live-parts.js';
 import type { MapperOptions } from './part-mapper.js';
 import type { PromptMessage } from './prompt.js';
 import { StreamReader } from './stream-reader.js';
@@ -44,13 +46,16 @@ export interface Told {
   request?: unknown;
   headers?: unknown;
   warnings?: readonly unknown[] | undefined;
-  /** The counts in its own words. */
+  /** The counts, as it gave them. */
   usage?: unknown;
+  begun?: BegunParts;
 }
 
 export interface Once {
   readonly run: RunStream;
   readonly told: Told;
+  /** Are there guards around it? */
+  readonly isGuarded: boolean;
 }
 
 /** One call of the model, as a run of one turn. */
@@ -76,7 +81,8 @@ export function runOnce(
     ...(tenant !== undefined && { tenant }),
   });
   const signal = params.abortSignal as AbortSignal | undefined;
-  return { run: agent.stream(read.messages, { ...(signal && { signal }) }), told };
+  const run = agent.stream(read.messages, { ...(signal && { signal }) });
+  return { run, told, isGuarded: stack.some(({ guard }) => guard !== undefined) };
 }
 
 type Asking = (
@@ -96,13 +102,16 @@ function asking(ask: Ask, told: Told): Asking {
       told.warnings = undefined;
       return answer;
     };
+    const begun = new BegunParts();
+    told.begun = begun;
+    const onPart = (part: ModelPart) => begun.take(part);
     const onWarnings = (warnings: readonly unknown[]) => {
       told.warnings = warnings;
     };
     const onUsage = (usage: unknown) => {
       told.usage = usage;
     };
-    return new StreamReader(open, signal, { ...options, onWarnings, onUsage });
+    return new StreamReader(open, signal, { ...options, onWarnings, onUsage, onPart });
   };
 }
 

@@ -5,6 +5,11 @@ import { type MapperOptions, PartMapper } from './part-mapper.js';
 
 type Step = IteratorResult<ModelPart>;
 
+export interface ReaderOptions extends MapperOptions {
+  /** Called with every part as soon as it is there. */
+  readonly onPart?: (part: ModelPart) => void;
+}
+
 /**
  * An async iterator by hand: `return()` of an async generator would wait for a read that may never end. It can be
  * read once. An abort rejects what is awaited at once and lets go of the stream, even if the model ignores it.
@@ -26,9 +31,13 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
   constructor(
     private readonly open: () => PromiseLike<{ readonly stream: AiSdkStream }>,
     private readonly signal: AbortSignal,
-    options: MapperOptions,
+    options: ReaderOptions,
   ) {
-    this.mapper = new PartMapper(options, (part) => void this.ready.push(part));
+    const { onPart } = options;
+    this.mapper = new PartMapper(options, (part) => {
+      onPart?.(part);
+      this.ready.push(part);
+    });
   }
 
   [Symbol.asyncIterator](): this {

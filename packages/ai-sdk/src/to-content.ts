@@ -1,32 +1,39 @@
 /** Our answers in the format of the AI SDK. */
 
-import type { AssistantContent, ModelResponse, Usage } from 'allium';
+import type { AssistantContent, AssistantMessage, ModelResponse, Usage } from 'allium';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';
 import type { AiSdkMetadata } from './part-mapper.js';
-import { taggedData } from './prompt.js';
-import { putSeal } from './seal.js';
+import { assistantParts, taggedData } from './prompt.js';
 
-/** The content of `doGenerate`. */
-export function toContent({ content }: Pick<ModelResponse, 'content'>, version: SpecVersion): Loose[] {
-  return content.map((part) => contentPart(part, version));
+/**
+ * The content of `doGenerate`, with what the provider wants to see again: of the parts that nobody changed, as for
+ * requests of ours.
+ */
+export function toContent(answer: AssistantMessage, version: SpecVersion): Loose[] {
+  const provider = answer.model?.split('/')[0] ?? '';
+  const sent = assistantParts(answer, { version, provider, keys: 'all' });
+  return answer.content.map((part) => {
+    // Sources and the like are never sent.
+    const own = part.type === 'provider' ? part.metadata?.provider : sent.get(part)?.providerOptions;
+    return { ...contentPart(part, version), ...(own !== undefined && { providerMetadata: own }) };
+  });
 }
 
-/** A part of an answer, as `doGenerate` has it and as streams have those that come whole. */
+/** A part of an answer without metadata, as `doGenerate` has it and as streams have those that come whole. */
 export function contentPart(part: AssistantContent, version: SpecVersion): Loose {
-  const told = withMetadata(part);
   switch (part.type) {
     case 'text':
-      return { type: 'text', text: part.text, ...told };
+      return { type: 'text', text: part.text };
     case 'thinking':
-      return { type: 'reasoning', text: part.text, ...told };
+      return { type: 'reasoning', text: part.text };
     case 'tool-call':
-      return { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.arguments, ...told };
+      return { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.arguments };
     case 'file':
-      return { type: 'file', mediaType: part.mimeType, data: fileData(part.data, version), ...told };
+      return { type: 'file', mediaType: part.mimeType, data: fileData(part.data, version) };
     case 'provider': {
       const value = isObject(part.value) ? part.value : { value: part.value };
       const file = part.kind === 'reasoning-file' && { data: fileData(String(value.data), version) };
-      return { ...value, ...file, type: part.kind, ...told };
+      return { ...value, ...file, type: part.kind };
     }
   }
 }
@@ -35,24 +42,14 @@ function fileData(data: string, version: SpecVersion): unknown {
   return version === 'v4' ? taggedData(data) : data;
 }
 
-/** What the provider wants to see again, with the seal of its thinking. */
-export function withMetadata(part: AssistantContent): { providerMetadata?: unknown } {
-  const provider = part.metadata?.provider as Record<string, unknown> | undefined;
-  const own = part.type === 'thinking' ? putSeal(provider, part.metadata?.seal, part.signature) : provider;
-  return own ? { providerMetadata: own } : {};
-}
-
 /** The end of an answer: `finish` of a stream, and what `doGenerate` has beside its content. */
-export function ending(response: ModelResponse, version: SpecVersion, raw: unknown): Loose {
+export function ending(response: ModelResponse, version: SpecVersion, usage: unknown): Loose {
   const aiSdk = (response.metadata?.aiSdk ?? {}) as AiSdkMetadata;
   const { stopReason } = response;
   const unified = stopReason === 'aborted' ? 'other' : stopReason;
   return {
     finishReason: version === 'v2' ? unified : { unified, raw: aiSdk.finishReason },
-    usage: {
-      ...usageFor(response.usage, aiSdk.reasoningTokens, version),
-      ...(version !== 'v2' && raw !== undefined && { raw }),
-    },
+    usage: usage ?? usageFor(response.usage, aiSdk.reasoningTokens, version),
     ...(aiSdk.providerMetadata && { providerMetadata: aiSdk.providerMetadata }),
   };
 }

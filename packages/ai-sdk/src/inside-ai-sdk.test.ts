@@ -21,6 +21,7 @@ interface Called {
 interface Part {
   readonly type: string;
   readonly delta?: string;
+  readonly providerMetadata?: object;
 }
 
 async function partsOf(model: Called, text: string): Promise<readonly Part[]> {
@@ -38,7 +39,7 @@ function setup(stack: MiddlewareList, answer: readonly object[] = said('Done.'),
     modelId: 'f',
     async doStream({ prompt }: { prompt: unknown }) {
       prompts.push(prompt);
-      return { stream: ReadableStream.from(answer) };
+      return { stream: ReadableStream.from(answer as Iterable<object>) };
     },
   };
   return { model: toAiSdk(model as unknown as AiSdkLanguageModel, stack) as unknown as Called, prompts };
@@ -171,5 +172,125 @@ describe('an answer', () => {
       const parts = await partsOf(model, 'Draw');
       expect(parts.filter(({ type }) => type.endsWith('file'))).toEqual(files(data));
     }
+  });
+
+  const item = (itemId: string) => ({ providerMetadata: { openai: { itemId } } });
+  const thought = (id: string, text: string, itemId: string) => [
+    { type: 'reasoning-start', id },
+    ...(text === '' ? [] : [{ type: 'reasoning-delta', id, delta: text }]),
+    { type: 'reasoning-end', id, ...item(itemId) },
+  ];
+  const called = (id: string) => [
+    { type: 'tool-input-start', id, toolName: 't' },
+    { type: 'tool-input-delta', id, delta: '{}' },
+    { type: 'tool-input-end', id },
+    { type: 'tool-call', toolCallId: id, toolName: 't', input: '{}', ...item(`fc_${id}`) },
+  ];
+  const search = {
+    type: 'tool-call',
+    toolCallId: 's',
+    toolName: 'search',
+    input: '{}',
+    providerExecuted: true,
+  };
+  const word = (text: string, itemId: string) => [
+    { type: 'text-start', id: itemId },
+    { type: 'text-delta', id: itemId, delta: text },
+    { type: 'text-end', id: itemId, ...item(itemId) },
+  ];
+  const tools = [{ type: 'function', name: 't', inputSchema: { type: 'object' } }];
+
+  it('keeps its order, and what the provider wants to see again, streamed or not', async () => {
+    const given = [
+      ...thought('0', '', 'rs_1'),
+      search,
+      ...word('Look.', 'msg_1'),
+      ...called('1'),
+      ...thought('1', 'Hm.', 'rs_2'),
+      ...called('2'),
+      ...word('Well.', 'msg_2'),
+      finish,
+    ];
+    const content = [
+      { type: 'reasoning', text: '', ...item('rs_1') },
+      search,
+      { type: 'text', text: 'Look.', ...item('msg_1') },
+      { type: 'tool-call', toolCallId: '1', toolName: 't', input: '{}', ...item('fc_1') },
+      { type: 'reasoning', text: 'Hm.', ...item('rs_2') },
+      { type: 'tool-call', toolCallId: '2', toolName: 't', input: '{}', ...item('fc_2') },
+      { type: 'text', text: 'Well.', ...item('msg_2') },
+    ];
+    for (const stack of [[], [noWord('hunter2', 'output')]]) {
+      const { model } = setup(stack, given);
+      const prompt = [user('a')];
+      expect((await model.doGenerate({ prompt, tools })).content).toEqual(content);
+      const { stream } = await model.doStream({ prompt, tools });
+      const parts: Part[] = [];
+      for await (const part of stream) parts.push(part);
+      const order = parts.flatMap((part) => (/-start$|call$/.test(part.type) ? [part.type] : []));
+      expect(order.slice(1)).toEqual(
+        content.map(({ type }) => (type === 'tool-call' ? type : `${type}-start`)),
+      );
+      const known = parts.flatMap(({ type, providerMetadata: own }) =>
+        /-end$|call$/.test(type) && own ? [own] : [],
+      );
+      expect(known).toEqual(
+        content.flatMap((part) => ('providerMetadata' in part ? [part.providerMetadata] : [])),
+      );
+    }
+  });
+
+  it('that a guard changed is not what the provider knows by its id', async () => {
+    const redacts = defineMiddleware({
+      name: 'redacts',
+      guard: { on: ['output'], find: (text) => (text === 'Well.' ? [{ start: 0, end: 4 }] : []) },
+    });
+    const { model } = setup([redacts], [...thought('0', 'Hm.', 'rs_1'), ...word('Well.', 'msg_1'), finish]);
+    const { content } = await model.doGenerate({ prompt: [user('a')] });
+    expect(content).toEqual([
+      { type: 'reasoning', text: 'Hm.' },
+      { type: 'text', text: '[redacted].' },
+    ]);
+  });
+
+  it('shows text at once, also after thinking without text and what the provider ran', async () => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const source = { type: 'source', sourceType: 'url', id: 's', url: 'https://a.example' };
+    async function* answer() {
+      yield* [...thought('0', '', 'rs_1'), source, ...word('Look.', 'msg_1').slice(0, 2)];
+      await ended;
+      yield* [...word('', 'msg_1').slice(2), finish];
+    }
+    const { model } = setup([retry()], answer() as never);
+    const seen: string[] = [];
+    for await (const { type } of (await model.doStream({ prompt: [user('a')] })).stream) {
+      seen.push(type);
+      if (type === 'text-delta') end();
+    }
+    expect(seen).toEqual([
+      'stream-start',
+      'reasoning-start',
+      'source',
+      'text-start',
+      'text-delta',
+      'response-metadata',
+      'reasoning-end',
+      'text-end',
+      'finish',
+    ]);
+  });
+
+  it.each(['length', 'content-filter'])('may end by %s', async (unified) => {
+    const finishReason = { unified, raw: 'raw' };
+    const { model } = setup([retry()], said('Half', { ...finish, finishReason }));
+    expect(await model.doGenerate({ prompt: [user('a')] })).toMatchObject({
+      content: [{ type: 'text', text: 'Half' }],
+      finishReason,
+      usage,
+    });
+    expect((await partsOf(model, 'a')).at(-1)).toMatchObject({ type: 'finish', finishReason, usage });
   });
 });
