@@ -57,6 +57,35 @@ export function sessionHistoryChecks(name: string, open: () => Store, again?: ()
       expect(journal).toContain('second');
     });
 
+    it('leaves cells alone that do not rewind, through several rewinds and in the next run', async () => {
+      const issued = defineState({ name: 'issued', scope: 'session', initial: 0, rewinds: false });
+      const numbers = defineMiddleware({
+        name: 'numbers',
+        state: [issued],
+        afterModel: (ctx) => ctx.state.update(issued, (n) => n + 1),
+        transformSystemPrompt: (prompt, ctx) => `${prompt}, number ${ctx.state.get(issued) + 1}`,
+      });
+      const store = open();
+      const id = `history-${process.pid}-${made++}`;
+      const model = scriptedModel(['one', 'two', 'three']);
+      const options = { model, middleware: [counts, numbers] };
+      const session = new Agent({ ...options, store }).session(id);
+      const other = new Agent({ ...options, store: again?.() ?? store }).session(id);
+      const first = await session.run('first');
+      const second = await session.run('second');
+      await other.rewind({ before: second.messages[0]!.id });
+      await session.rewind({ before: first.messages[0]!.id });
+      expect(await other.state(issued)).toBe(2);
+      await other.run('again');
+      expect(model.requests.map(({ systemPrompt }) => systemPrompt)).toEqual([
+        'turn 1, number 1',
+        'turn 2, number 2',
+        'turn 1, number 3',
+      ]);
+      const copy = await session.fork();
+      expect(await copy.state(issued)).toBe(3);
+    });
+
     it('is regenerated: back to the question, and on', async () => {
       const { session, elsewhere } = setup(toolCalls({ name: 'look' }), 'bad');
       await session.run('question');

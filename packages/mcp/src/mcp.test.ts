@@ -262,6 +262,17 @@ describe('what a server says of its tools', () => {
     });
   });
 
+  it('may not change by way of a rewind to before it was first seen', async () => {
+    const server = fixtureServer();
+    const { agent } = calling(server, call('echo', { text: 'hi' }));
+    const { messages } = await agent.session('s').run('go');
+    await calling(server, call('change'))
+      .agent.run('go')
+      .catch(() => {});
+    await agent.session('s').rewind({ before: messages[0]!.id });
+    await expect(agent.session('s').run('go')).rejects.toMatchObject({ cause: { code: 'MCP_TOOL_CHANGED' } });
+  });
+
   it("may not change between a person's approval and the call", async () => {
     const server = fixtureServer();
     const model = scriptedModel([toolCalls(call('echo', { text: 'hi' })), text('done')]);

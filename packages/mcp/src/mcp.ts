@@ -59,7 +59,7 @@ export function mcp(options: McpOptions): Mcp {
 export function mcpOver(options: McpOptions, transport?: () => Transport): Mcp {
   const settings = checkMcpOptions(options);
   const { name, elicitation, sampling } = settings;
-  const seen = defineState<Seen>({ name: 'seen', scope: 'session', initial: {} });
+  const seen = defineState<Seen>({ name: 'seen', scope: 'session', initial: {}, rewinds: false });
   const servers = new Servers(settings, transport);
   /**
    * The offer that was last compared with what a session remembers: cells are frozen, so it needs no second check.

@@ -37,8 +37,8 @@ export interface Place {
 }
 
 /**
- * Appends an entry that moves the history back, and the values the session's cells had there. An open run is ended first, as
- * by a new message.
+ * Appends an entry that moves the history back, and the values the session's cells had there, except those that stay. An open
+ * run is ended first, as by a new message.
  */
 export async function rewind(place: Place, point: HistoryPoint): Promise<void> {
   const { agent, store, sessionId } = place;
@@ -48,7 +48,9 @@ export async function rewind(place: Place, point: HistoryPoint): Promise<void> {
   else if (idOf(before.state) === to) return;
   const { state, entries } = before.state.open ? await readAll(place) : before;
   const frame = { v: ENTRY_VERSION, at: agent.clock.now() };
-  const cells = [...(pastAt(sessionId, entries, to).cells ?? [])];
+  const cells = [...(pastAt(sessionId, entries, to).cells ?? [])].filter(
+    ([cell]) => !state.cells?.get(cell)?.stays,
+  );
   await store.append(sessionId, state.seq, [
     { ...frame, type: 'rewind', to },
     ...cells.map(([cell, held]): NewEntry => ({ ...frame, type: 'state', cell, ...held })),

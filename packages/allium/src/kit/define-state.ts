@@ -11,6 +11,11 @@ interface StateOptions<T> {
   readonly version?: number;
   /** Keeps its value out of `state_change` events, if observers and traces must not see it. @default false */
   readonly hidden?: boolean;
+  /**
+   * What `session.rewind()` does to a cell of the session: it goes back with the history, or (false) keeps its value, as what
+   * must never be counted or issued twice has to. @default true
+   */
+  readonly rewinds?: boolean;
   readonly migrate?: (old: unknown, version: number) => T;
 }
 
@@ -40,10 +45,13 @@ type FirstValue<T> =
  */
 export function defineState<T>(options: StateOptions<T> & FirstValue<T>): StateCell<T> {
   checkFields('defineState()', OPTIONS, options);
-  const { name, scope, version = 1, migrate, create, hidden = false } = options as StateOptions<T> & Given<T>;
+  const given = options as StateOptions<T> & Given<T>;
+  const { name, scope, version = 1, migrate, create, hidden = false, rewinds = true } = given;
   const durable = checkDurable(options);
-  const initial = durable ? toJson(options.initial, name) : options.initial;
-  return Object.freeze({ name, scope, version, migrate, durable, create, hidden, initial: initial as T });
+  if (!rewinds && scope !== 'session')
+    throw invalidOption('rewinds', `true for a cell of the ${scope}`, false);
+  const initial = (durable ? toJson(options.initial, name) : options.initial) as T;
+  return Object.freeze({ name, scope, version, migrate, durable, create, hidden, rewinds, initial });
 }
 
 const OPTIONS: Fields = {
@@ -55,6 +63,7 @@ const OPTIONS: Fields = {
   version: kinds.integer(1),
   migrate: kinds.func(),
   hidden: kinds.flag,
+  rewinds: kinds.flag,
 };
 
 /** Says whether a cell is journaled. Throws if `durable` or `create` don't fit its scope. */

@@ -1,8 +1,10 @@
 import { Agent, defineMiddleware, type Middleware, memoryStore, textOf, tool } from 'allium';
+import { approval } from 'allium/middleware/approval';
 import { cache } from 'allium/middleware/cache';
 import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
 import { retry } from 'allium/middleware/retry';
 import { todoList } from 'allium/middleware/todo-list';
+import { toolCache } from 'allium/middleware/tool-cache';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -322,6 +324,32 @@ describe('outside the session, placeholders mean something else', () => {
     expect(given).toEqual(['ann@example.org', 'bob@example.org', 'ann@example.org', 'bob@example.org']);
     // The last answer has none.
     expect(asked.requests).toHaveLength(3);
+  });
+
+  it('are not issued again after a rewind, so no approval and no cached result passes to another value', async () => {
+    const { given, mail } = echo((to) => `Sent to ${to.length} characters.`);
+    const asked = scriptedModel(
+      [
+        ({ messages }) => {
+          const last = textOf(messages.at(-1)!);
+          const to = /<EMAIL_\d+>/.exec(last)?.[0];
+          return to ? toolCalls({ name: 'mail', args: { to } }) : text(last);
+        },
+      ],
+      { repeat: true },
+    );
+    const middleware = [approval(), tokenize(), toolCache({ tools: ['mail'] })];
+    const session = new Agent({ model: asked, tools: [mail], middleware }).session('s');
+    const onRequest = () => ({ type: 'approve', remember: 'arguments' }) as const;
+    const first = await session.run('Write to ann@example.org.', { onRequest });
+    await session.rewind({ before: first.messages[0]!.id });
+    const second = await session.run('Write to bob@office.example.org.');
+    expect(second.pending).toMatchObject([{ arguments: '{"to":"<EMAIL_2>"}' }]);
+    const { text: answer } = await session.resume({
+      answers: { [second.pending[0]!.id]: { type: 'approve' } },
+    });
+    expect(answer).toBe('Sent to 22 characters.');
+    expect(given).toEqual(['ann@example.org', 'bob@office.example.org']);
   });
 
   it.each(['tenant', 'session'] as const)(

@@ -53,6 +53,8 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
     name: 'originals',
     scope: 'session',
     hidden: true,
+    // Approvals and caches outlive a rewind, so a number must not come to stand for another value.
+    rewinds: false,
     initial: { originals: {}, numbers: {} },
     version: 2,
     migrate: (old) => ({ originals: old as Issued['originals'], numbers: {} }),

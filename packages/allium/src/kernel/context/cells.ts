@@ -272,8 +272,9 @@ export class Cells implements Base {
       const committed = this.committed(cell, key);
       const value = applied(staged, cell, committed);
       if (value === committed) continue;
-      const { version, scope, hidden } = cell;
-      changes.push({ key, version, scope: scope as 'run' | 'session', value, ...(hidden && { hidden }) });
+      const { version, scope, hidden, rewinds } = cell;
+      const how = { ...(hidden && { hidden }), ...(rewinds === false && { stays: true as const }) };
+      changes.push({ key, version, scope: scope as 'run' | 'session', value, ...how });
     }
     for (const change of changes) storedIn(this.holderOf(change)).set(change.key, change);
     return changes;

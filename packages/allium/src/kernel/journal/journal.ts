@@ -258,8 +258,15 @@ export function together(
   changes: readonly CellChange[],
   expenses: readonly Expense[],
 ): readonly EntryDraft[] {
-  const states = changes.map(({ key: cell, version, scope, value }): EntryDraft => {
-    return { type: 'state', ...(scope === 'run' && { runId }), cell, version, value };
+  const states = changes.map(({ key: cell, version, scope, value, stays }): EntryDraft => {
+    return {
+      type: 'state',
+      ...(scope === 'run' && { runId }),
+      cell,
+      version,
+      value,
+      ...(stays && { stays }),
+    };
   });
   const usages = expenses.map(({ usage, costUsd }): EntryDraft => {
     return { type: 'usage', runId, usage, ...(costUsd !== undefined && { costUsd }) };

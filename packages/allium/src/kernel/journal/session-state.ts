@@ -97,12 +97,12 @@ export class SessionState implements CellHolder {
       case 'tool_finished':
         this.finished(this.running(entry), entry);
         return;
-      case 'state':
-        storedIn(entry.runId === undefined ? this : this.running(entry)).set(entry.cell, {
-          version: entry.version,
-          value: entry.value,
-        });
+      case 'state': {
+        const { cell, version, value, stays } = entry;
+        const held = stays ? { version, value, stays } : { version, value };
+        storedIn(entry.runId === undefined ? this : this.running(entry)).set(cell, held);
         return;
+      }
       case 'request':
         addRequest(this.running(entry), entry);
         return;
@@ -128,7 +128,7 @@ export class SessionState implements CellHolder {
         return;
       case 'rewind':
         this.history = this.history.upTo(entry.to);
-        this.cells = undefined;
+        this.cells = staying(this.cells);
         return;
       case 'run_end':
         if (this.open) this.close(this.open);
@@ -238,6 +238,12 @@ export class SessionState implements CellHolder {
     if (this.open && this.open.runId === entry.runId) return this.open;
     throw corrupt(this, `holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`);
   }
+}
+
+/** What a rewind leaves of the session's cells. The values of the others follow it. */
+function staying(cells: CellHolder['cells']): CellHolder['cells'] {
+  const left = [...(cells ?? [])].filter(([, { stays }]) => stays);
+  return left.length === 0 ? undefined : new Map(left);
 }
 
 /** A question is asked. Its tool has done nothing yet: it starts again after the answer, and is in doubt only then. */

@@ -14,6 +14,8 @@ export interface StateCell<T> {
   readonly migrate?: (old: unknown, version: number) => T;
   /** Its value is kept out of events. */
   readonly hidden: boolean;
+  /** Does a rewind of the session give it the value it had there? */
+  readonly rewinds: boolean;
 }
 
 export interface StateAccess {
@@ -44,6 +46,8 @@ export function storedIn(holder: CellHolder): Map<string, StoredCell> {
 export interface StoredCell {
   readonly version: number;
   readonly value: unknown;
+  /** A rewind leaves it as it is. */
+  readonly stays?: true;
 }
 
 export interface CellChange extends StoredCell {

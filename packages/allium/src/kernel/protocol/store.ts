@@ -59,6 +59,8 @@ export type EntryBody =
       readonly version: number;
       readonly runId?: string;
       readonly value: unknown;
+      /** A rewind leaves the cell as it is. */
+      readonly stays?: true;
     }
   | {
       readonly type: 'tool_started';

@@ -299,6 +299,18 @@ describe('audit-log', () => {
     expect((await verify(lines.slice(0, -1), store, 'f')).problems).toEqual([{ kind: 'cut-off', seq: 4 }]);
   });
 
+  it('continues after a rewind: what happened stays in the log, and a line of it that is missing is noticed', async () => {
+    const { make, lines, store } = setup([text('One.'), text('Two.'), text('Three.')]);
+    await make().session('s').run('1');
+    const { messages } = await make().session('s').run('2');
+    await make().session('s').rewind({ before: messages[0]!.id });
+    await make().session('s').run('3');
+    expect(parsed(lines).map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(await verify(lines, store)).toMatchObject({ ok: true, verified: 6 });
+    lines.splice(2, 2);
+    expect((await verify(lines, store)).ok).toBe(false);
+  });
+
   it('keeps a run and its fork apart if both are resumed at once, and logs no earlier call again', async () => {
     const { agent, lines, store } = setup([
       toolCalls({ name: 'work', args: { how: 'suspend' } }, { name: 'work', id: 'b' }),

@@ -74,7 +74,7 @@ export function auditLog(options: AuditLogOptions): Middleware {
   const settings = readOptions('auditLog', OPTIONS, options);
   const { key, content, clock, name, madeWith } = settings;
   const sink = sinkOf(settings.sink);
-  const anchor = defineState<Anchor>({ name: 'head', scope: 'session', initial: EMPTY });
+  const anchor = defineState<Anchor>({ name: 'head', scope: 'session', initial: EMPTY, rewinds: false });
   const chains = new Chains();
   const text = (value: () => unknown): unknown => (content ? value() : undefined);
   const seal = sealWith(key);

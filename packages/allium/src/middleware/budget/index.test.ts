@@ -122,6 +122,19 @@ describe('budget', () => {
     expect(model.requests).toHaveLength(2);
   });
 
+  it('a rewind of the session gives nothing back', async () => {
+    const { make, model } = setup([uses(600)], { tokens: 1000, per: 'session' });
+    const statuses: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const session = make().session('s');
+      const { status, messages } = await session.run('go');
+      statuses.push(status);
+      await session.rewind({ before: messages[0]!.id });
+    }
+    expect(statuses).toEqual(['done', 'done', 'stopped']);
+    expect(model.requests).toHaveLength(2);
+  });
+
   it('stops at once when there is nothing to spend', async () => {
     for (const options of [{ tokens: 0 }, { usd: 0, priceOf: () => PRICE }]) {
       const { agent, model } = setup(['hi'], options);

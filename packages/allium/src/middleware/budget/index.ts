@@ -103,6 +103,8 @@ export function budget(options: BudgetOptions): Middleware {
   const cell = defineState<StoredAmount>({
     name: 'spent',
     scope: per === 'session' ? 'session' : 'run',
+    // Going back in the history doesn't give money back.
+    rewinds: per !== 'session',
     initial: { run: '', base: NOTHING, total: NOTHING },
   });
   /** Model calls that pass through here. Others are admitted where the model is called. */

@@ -162,7 +162,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
     offered: ['add'],
     follows: { decision: 'loop_to_model', by: 'kit', why: 'enough', forceContinue: true },
   },
-  state: { type: 'state', cell: 'c', version: 2, runId, value: { n: 1 } },
+  state: { type: 'state', cell: 'c', version: 2, runId, value: { n: 1 }, stays: true },
   tool_started: { type: 'tool_started', runId, messageId: 'm2', callId: 'c' },
   tool_finished: { type: 'tool_finished', runId, message: done, terminate: false, stop },
   request: {
