@@ -8,6 +8,14 @@ import { createRoot } from 'react-dom/client';
 
 const client = alliumClient({ baseUrl: '/api' });
 
+// The server has the history, so the last message will do. All of a long chat would be more than a request may have.
+const transport = new DefaultChatTransport({
+  api: '/api/chat',
+  prepareSendMessagesRequest: ({ id, messages, trigger, messageId, body }) => ({
+    body: { ...body, id, messages: messages.slice(-1), trigger, messageId },
+  }),
+});
+
 function App() {
   const [id, setId] = useState(() => location.hash.slice(1) || crypto.randomUUID());
   const [history, setHistory] = useState();
@@ -64,7 +72,7 @@ function Chat({ id, history, onEnd }) {
     messages: history.messages,
     // After a reload in the middle of an answer, show the rest of it.
     resume: history.running,
-    transport: new DefaultChatTransport({ api: '/api/chat' }),
+    transport,
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
     onFinish: onEnd,
   });
