@@ -309,9 +309,9 @@ export class Connection {
     // An error here belongs to no call: the next call finds out.
     client.onerror = () => {};
     client.onclose = () => this.drop(live);
-    this.watchStreams(live);
     try {
       await client.connect(transport, this.limits);
+      this.watch(live);
       await this.listed(live);
     } catch (error) {
       await leave(live);
@@ -325,7 +325,7 @@ export class Connection {
    * Over HTTP each request of a call has its own stream, and the library doesn't notice if it is cut off for good: the
    * call would wait for its time limit. A stream that ends after its answer says nothing: the call may be in its next round.
    */
-  private watchStreams(live: Live): void {
+  private watch(live: Live): void {
     const { transport } = live;
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
@@ -339,12 +339,12 @@ export class Connection {
       };
       return send(message, { ...options, onRequestStreamEnd });
     };
-    const before = transport.onmessage;
+    const receive = transport.onmessage!;
     transport.onmessage = (message, extra) => {
-      before?.(message, extra);
-      const { id, method } = message as { id?: unknown; method?: unknown };
-      if (id === undefined || method !== undefined) return;
-      for (const call of live.calls.values()) if (call.asked === id) call.asked = undefined;
+      if ('method' in message) return receive(message, extra);
+      for (const call of live.calls.values()) if (call.asked === message.id) call.asked = undefined;
+      // The library tells of progress a moment later, unless it has the answer by then.
+      queueMicrotask(() => receive(message, extra));
     };
   }
 
