@@ -1,7 +1,7 @@
 /** What the command line understands: its commands with their options, and the help. */
 import { Command } from 'commander';
 import { COMMANDS, type LoadCommand } from './commands/index.js';
-import { exitCodes } from './outcome.js';
+import { exitCodes, UsageError } from './outcome.js';
 import type { Shell } from './shell.js';
 import { write } from './terminal/io.js';
 import { ownVersion } from './versions.js';
@@ -34,10 +34,43 @@ export async function makeParser(
       const { config, json } = command.optsWithGlobals() as { config?: string; json?: boolean };
       shell.configFile = config;
       shell.json = json === true;
+      refuseEmpty(command);
     });
   for (const add of await Promise.all(commands.map((load) => load()))) add(program, shell);
+  nameOptions(program);
   program.addHelpText('after', `\n${START}\n\n${exitCodes()}`);
   return program;
+}
+
+/** Words that may be empty. All others are names, and an empty one is mostly a variable that isn't set. */
+const MAY_BE_EMPTY = new Set(['prompt', 'edit', 'reason', 'reject', 'respond', 'tenant']);
+
+function refuseEmpty(command: Command): void {
+  const check = (name: string, shown: string, value: unknown): void => {
+    if (!MAY_BE_EMPTY.has(name) && [value].flat().includes(''))
+      throw new UsageError(`${shown} is empty. Is a variable not set?`);
+  };
+  for (const [i, argument] of command.registeredArguments.entries())
+    check(argument.name(), `<${argument.name()}>`, command.processedArgs[i]);
+  for (let at: Command | null = command; at; at = at.parent)
+    for (const option of at.options)
+      check(option.name(), option.flags, at.getOptionValue(option.attributeName()));
+}
+
+/** A value that makes no sense is reported with the name of its option. */
+function nameOptions(command: Command): void {
+  for (const option of command.options) {
+    const parse = option.parseArg;
+    if (!parse) continue;
+    option.argParser((text, before) => {
+      try {
+        return parse(text, before);
+      } catch (error) {
+        throw error instanceof UsageError ? new UsageError(`${option.long}: ${error.message}`) : error;
+      }
+    });
+  }
+  for (const one of command.commands) nameOptions(one);
 }
 
 const START = `First steps:

@@ -1,4 +1,6 @@
+import type { NewEntry } from 'allium';
 import { fileStore } from 'allium/stores/file';
+import { memoryStore } from 'allium/stores/memory';
 import { sqliteStore } from 'allium/stores/sqlite';
 import { describe, expect, it } from 'vitest';
 
@@ -26,4 +28,16 @@ describe('wrong options of the stores', () => {
   ])('fileStore: %s', (words, options) => {
     expect(() => fileStore(options as never)).toThrow(words);
   });
+});
+
+it.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore({ path: ':memory:' })],
+])('a fork without an id is refused: nothing could open it (%s)', async (_, open) => {
+  const store = open();
+  const message = { id: 'a', role: 'user', content: [] } as const;
+  const entry: NewEntry = { v: 1, at: 7, type: 'message', runId: 'r', message };
+  await store.append('s', 0, [entry]);
+  await expect(async () => store.fork('s', 1, '')).rejects.toThrow('`newId` to be non-empty text');
+  expect(await store.head('')).toBe(0);
 });

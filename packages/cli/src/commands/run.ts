@@ -49,7 +49,6 @@ ${exitCodes()}`,
 
 async function runOnce(shell: Shell, words: readonly string[], options: Options): Promise<void> {
   const input = await promptOf(shell, words);
-  if (options.session === '') throw new UsageError('--session takes the name of a session, got nothing.');
   const overrides = {
     ...(options.model !== undefined && { model: options.model }),
     ...(options.record !== undefined && { middleware: [await recorder(options.record)] }),

@@ -186,3 +186,34 @@ it('lists the commands if it does not know one, and says what to do if nothing c
     'has no run to continue (done). Send a new message: allium run --session over',
   );
 });
+
+it('takes an empty name for a variable that is not set, and does nothing', async () => {
+  await here().allium(['sessions', 'delete', 'second', '--yes']);
+  // The beginning of every id: it would mean the only session.
+  for (const [args, what] of [
+    [['sessions', 'delete', '', '--yes'], '<id> is empty. Is a variable not set?'],
+    [['sessions', 'delete', 'first', '', '--yes'], '<id> is empty'],
+    [['sessions', 'fork', 'first', '--as', ''], '--as <id> is empty'],
+    [['sessions', 'show', ''], '<id> is empty'],
+    [['trace', ''], '<session> is empty'],
+    [['trace', '--run', ''], '--run <id> is empty'],
+    [['approve', '', '--all'], '<session> is empty'],
+    [['chat', '--session', ''], '-s, --session <id> is empty'],
+    [['run', '--record', '', 'hi'], '--record <file> is empty'],
+    [['--config', '', 'run', 'hi'], '-c, --config <file> is empty'],
+  ] as const) {
+    const { code, stderr } = await here().allium([...args]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(what)]);
+  }
+  const { stdout } = await here().allium(['sessions', 'list', '--json']);
+  expect(JSON.parse(stdout).map(({ sessionId }: { sessionId: string }) => sessionId)).toEqual(['first']);
+});
+
+it('names the option whose value makes no sense', async () => {
+  for (const [args, what] of [
+    [['list', '--limit', 'x'], '--limit: Expected a whole number from 1, got "x".'],
+    [['fork', 'first', '--at', '0'], '--at: Expected a whole number from 1, got "0".'],
+    [['prune', '--older-than', '3'], '--older-than: Expected a time such as 12h, 30d or 8w, got "3".'],
+  ] as const)
+    expect((await here().allium(['sessions', ...args])).stderr).toContain(what);
+});

@@ -1,7 +1,7 @@
 /** Checks and facts about sessions, for implementations of the store port. */
 
 import { AlliumError, type Entry, type NewEntry, sessionConflict } from '../../index.js';
-import { describeValue, invalidOption, parentSession } from '../../kit/index.js';
+import { checkValue, describeValue, invalidOption, kinds, parentSession } from '../../kit/index.js';
 import { countIn, entriesIn, type WrittenEntries } from './entry-text.js';
 
 /**
@@ -82,6 +82,7 @@ export function checkFork(
   }
   if (!Number.isInteger(seq) || seq < 1 || seq > head)
     throw invalidOption('seq', `an entry number from 1 to ${head}`, seq);
+  checkValue('newId', kinds.nonEmptyText, newId);
   if (newHead !== 0) throw sessionConflict(newId, 0, newHead);
 }
 
