@@ -32,6 +32,7 @@ export const addEnqueue: AddCommand = (program, shell) => {
 };
 
 async function enqueue(shell: Shell, input: string, options: Options): Promise<void> {
+  if (input.trim() === '') throw new UsageError('The prompt is empty. Write what you want to ask.');
   const connection = connectionOf(shell, options);
   const { createQueue } = await loadFleet(shell);
   const { agent = await configuredName(shell), session, tenant, priority, delay, key, wait, json } = options;

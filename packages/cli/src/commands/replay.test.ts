@@ -61,7 +61,19 @@ it('says so when there is no such cassette or run', async () => {
   expect(missing.code).toBe(2);
   expect(missing.stderr).toContain('allium run --record none.jsonl');
   await here().allium(['run', '--record', 'add.jsonl', 'add 1 and 2']);
-  expect((await here().allium(['replay', 'add.jsonl', '--run', '2'])).stderr).toContain('has no run 2');
+  expect((await here().allium(['replay', 'add.jsonl', '--run', '2'])).stderr).toContain(
+    '"add.jsonl" has no run 2 that begins with a model call. It has: 1.',
+  );
+  for (const text of [
+    '',
+    'notes',
+    'null\n7\n',
+    '{"type":"model","run":1,"request":{"model":"m","messages":[1]}}',
+  ]) {
+    here().write('notes.txt', text);
+    const wrong = await here().allium(['replay', 'notes.txt']);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('"notes.txt" ')]);
+  }
 });
 
 it('takes the number of a run, and nothing else in its place', async () => {

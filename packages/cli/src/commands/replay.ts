@@ -69,18 +69,40 @@ interface Question {
 
 /** What the recorded run was asked: the messages of its first request. */
 export function questionOf(lines: readonly string[], run: number, named: string): Question {
+  const runs = new Set<number>();
   for (const line of lines) {
-    let entry: { type?: unknown; run?: unknown; request?: { model?: unknown; messages?: unknown } };
-    try {
-      entry = JSON.parse(line);
-    } catch {
-      continue; // The replay itself says which line is damaged.
-    }
-    if (entry.type !== 'model' || entry.run !== run) continue;
-    const { model, messages } = entry.request ?? {};
-    if (typeof model === 'string' && Array.isArray(messages)) return { model, messages: withIds(messages) };
+    const { type, run: number, request } = entryIn(line);
+    if (type !== 'model' || typeof number !== 'number') continue;
+    runs.add(number);
+    const { model, messages } = request ?? {};
+    if (number === run && typeof model === 'string' && areMessages(messages))
+      return { model, messages: withIds(messages) };
   }
-  throw new UsageError(`The cassette "${named}" has no run ${run} that begins with a model call.`);
+  const is =
+    runs.size === 0
+      ? 'is no cassette, or one without a model call'
+      : `has no run ${run} that begins with a model call`;
+  const instead = runs.size === 0 ? '' : ` It has: ${[...runs].join(', ')}.`;
+  throw new UsageError(`"${named}" ${is}.${instead}`);
+}
+
+interface RecordedCall {
+  readonly type?: unknown;
+  readonly run?: unknown;
+  readonly request?: { readonly model?: unknown; readonly messages?: unknown };
+}
+
+/** Nothing for a damaged line: the replay itself says which one that is. */
+function entryIn(line: string): RecordedCall {
+  try {
+    return Object(JSON.parse(line));
+  } catch {
+    return {};
+  }
+}
+
+function areMessages(value: unknown): value is Record<string, unknown>[] {
+  return Array.isArray(value) && value.every((message) => Array.isArray(message?.content));
 }
 
 /** Recorded messages have no ids; calls and their results find each other by place. */

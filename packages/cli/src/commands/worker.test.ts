@@ -46,6 +46,8 @@ it('runs what is enqueued, and shuts down cleanly', async () => {
 });
 
 it('says what is missing', async () => {
+  const nothing = await here().allium(['enqueue', ' ', '--redis', 'redis://127.0.0.1:1']);
+  expect([nothing.code, nothing.stderr]).toEqual([2, expect.stringContaining('The prompt is empty.')]);
   const nowhere = await here().allium(['enqueue', 'hi']);
   expect([nowhere.code, nowhere.stderr]).toEqual([2, expect.stringContaining('--redis')]);
   here().write('allium.toml', '[allium]\nmodel = "offline"\n');
