@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { checkFields, type Fields, kinds } from 'allium/kit';
 import {
+  AlliumError,
   checkFork,
   checkStorable,
   type Entry,
@@ -62,31 +63,58 @@ const OPTIONS = {
 export function redisStore(options: RedisStoreOptions): Store {
   checkFields('redisStore()', OPTIONS, options);
   const { url, client, prefix = 'allium' } = options;
-  if (client !== undefined) return new RedisStore(client, false, prefix);
+  if (client !== undefined) return new RedisStore(client, { owned: false, prefix });
   if (url === undefined) throw invalidOption('url', OPTIONS.url.expected, url);
-  return new RedisStore(connect(url), true, prefix);
+  return connect(url, prefix);
 }
 
-function connect(url: string): RedisClient {
+function connect(url: string, prefix: string): RedisStore {
   // By default, ioredis sends a command again if its answer got lost: an item posted once would be there twice, and a
   // successful append would be reported as a conflict. So the caller gets the error at once, while the client
   // connects again. (`autoResendUnfulfilledCommands: false` sounds right but leaves such commands unanswered
   // forever.)
   const redis = new Redis(url, { maxRetriesPerRequest: 0 });
-  // Every command that fails reports that itself. Without a listener, each attempt to connect would be printed.
-  redis.on('error', () => {});
-  return redis as RedisClient;
+  const { host, port, path } = redis.options;
+  const trouble = { address: path ?? `${host}:${port}`, last: undefined as string | undefined };
+  // A command that fails only says that it wasn't sent. Without a listener, each attempt to connect would be printed.
+  redis.on('error', ({ message }: Error) => {
+    trouble.last = message;
+  });
+  return new RedisStore(redis as RedisClient, { owned: true, prefix, trouble });
+}
+
+/** The address of the server, and why the last attempt to reach it failed. */
+interface Trouble {
+  readonly address: string;
+  readonly last: string | undefined;
+}
+
+function unreachable({ address, last }: Trouble, cause: unknown): AlliumError {
+  return new AlliumError(
+    'STORE_FAILED',
+    `Redis at ${address} cannot be reached${last ? `: ${last}` : ''}. Check that it runs and that \`url\` is its address.`,
+    { cause, data: { address } },
+  );
 }
 
 class RedisStore implements Store {
   readonly #client: RedisClient;
   readonly #owned: boolean;
+  readonly #trouble: Trouble | undefined;
   readonly #base: string;
   readonly #found = new Looks<Posted>();
 
-  constructor(client: RedisClient, owned: boolean, prefix: string) {
+  constructor(
+    client: RedisClient,
+    {
+      owned,
+      prefix,
+      trouble,
+    }: { readonly owned: boolean; readonly prefix: string; readonly trouble?: Trouble },
+  ) {
     this.#client = client;
     this.#owned = owned;
+    this.#trouble = trouble;
     this.#base = `{${prefix}}:`;
   }
 
@@ -238,7 +266,10 @@ class RedisStore implements Store {
     try {
       return await this.#client.evalsha(hash, 1, this.#base, ...values);
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      if (!(error instanceof Error)) throw error;
+      if (error.name === 'MaxRetriesPerRequestError' && this.#trouble)
+        throw unreachable(this.#trouble, error);
+      if (!error.message.startsWith('NOSCRIPT')) throw error;
       return this.#client.eval(script, 1, this.#base, ...values);
     }
   }

@@ -13,3 +13,13 @@ describe('wrong options of redisStore()', () => {
     expect(() => redisStore(options as never)).toThrow(words);
   });
 });
+
+it('says which server cannot be reached, and why', async () => {
+  const store = redisStore({ url: 'redis://:secret@127.0.0.1:1/2' });
+  await expect(store.head('s')).rejects.toMatchObject({
+    code: 'STORE_FAILED',
+    message:
+      'Redis at 127.0.0.1:1 cannot be reached: connect ECONNREFUSED 127.0.0.1:1. Check that it runs and that `url` is its address.',
+  });
+  await store.close?.();
+});
