@@ -1,4 +1,5 @@
-import { chownSync, lchownSync, symlinkSync } from 'node:fs';
+import { chownSync, lchownSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { project } from '../test/project.js';
@@ -201,6 +202,16 @@ describe('what is wrong with a file', () => {
     expect(await failing({ cwd: dir })).toMatchObject({
       ...{ line: 5, key: 'allium.middleware.chain[2].as', code: 'CONFIG_INVALID' },
       message: expect.stringContaining('chain[0] is already called "m". Give this one another name.'),
+    });
+  });
+
+  // Read as UTF-8 all the same, the prompt would have a replacement character in it.
+  it.each(['latin1', 'utf16le'] as const)('is an encoding other than UTF-8: %s', async (encoding) => {
+    const cwd = project({});
+    writeFileSync(join(cwd, 'allium.toml'), Buffer.from('[allium]\nsystemPrompt = "Sé breve."', encoding));
+    await expect(loadConfig({ cwd })).rejects.toMatchObject({
+      code: 'CONFIG_INVALID',
+      message: `${join(cwd, 'allium.toml')}: It is not UTF-8. Save it in that encoding.`,
     });
   });
 

@@ -108,11 +108,16 @@ async function read(file: string): Promise<{ source: ConfigSource; value: unknow
 
 function textOf(file: string): string {
   try {
-    return readFileSync(file, 'utf8').replace(/^\uFEFF/, '');
+    // It also takes off a byte order mark.
+    return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file));
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const problem =
-      code === 'EISDIR' ? 'This is a folder. Name the file in it.' : `It cannot be read: ${message}.`;
+      code === 'EISDIR'
+        ? 'This is a folder. Name the file in it.'
+        : code === 'ERR_ENCODING_INVALID_ENCODED_DATA'
+          ? 'It is not UTF-8. Save it in that encoding.'
+          : `It cannot be read: ${message}.`;
     throw new ConfigError('CONFIG_INVALID', problem, { file, cause: error });
   }
 }
