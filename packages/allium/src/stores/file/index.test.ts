@@ -112,6 +112,23 @@ describe('fileStore, cut short at any byte of an append', () => {
   });
 });
 
+it.each<[string, (whole: Buffer) => Buffer]>([
+  ['in UTF-16, as an editor or a shell may save it', (whole) => Buffer.from(`\uFEFF${whole}`, 'utf16le')],
+  ['binary', (whole) => Buffer.from(whole.map((_, i) => (i * 7919) & 255))],
+])('a journal %s is damaged, and not a session that does not exist', (_, damage) => {
+  const dir = newDir();
+  fileStore({ dir }).append('s', 0, [text('a'), text('b')]);
+  const file = path.join(dir, 's.jsonl');
+  const changed = damage(fs.readFileSync(file));
+  fs.writeFileSync(file, changed);
+  const again = fileStore({ dir });
+  expect(() => again.head('s')).toThrow(expect.objectContaining({ code: 'SESSION_CORRUPT' }));
+  expect(() => again.append('s', 0, [text('c')])).toThrow(
+    expect.objectContaining({ code: 'SESSION_CORRUPT' }),
+  );
+  expect(fs.readFileSync(file)).toEqual(changed);
+});
+
 describe('fileStore, a process that dies in the middle of a write while another one runs', () => {
   const written = (write: (store: SyncStore) => void): Buffer => {
     const dir = newDir();

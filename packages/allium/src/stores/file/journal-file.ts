@@ -116,6 +116,9 @@ function isWiped(bytes: Buffer, start: number, end: number): boolean {
   return bytes.toString('latin1', start, Math.min(end, start + WIPED.length)) === WIPED;
 }
 
+/** More zeros in a row than text in another encoding has, such as UTF-16, and fewer than a block of any disk. */
+const ZEROS = Buffer.alloc(64);
+
 /** An append line as it was parsed. */
 interface AppendLine extends WrittenEntries {
   /** Only in the line with number 1. */
@@ -153,12 +156,12 @@ export class JournalState {
    */
   take(bytes: Buffer, file: string, counts?: (place: AppendPlace) => void, base = 0): number {
     this.base = base;
-    // After a power failure, a disk may show zeros instead of a line. JSON text has none.
-    const damaged = bytes.includes(0);
+    // After a power failure, a disk may show blocks of zeros instead of a line. JSON text has none.
+    const damaged = bytes.includes(ZEROS);
     let start = 0;
     for (let end = bytes.indexOf(NEWLINE); end !== -1; start = end + 1, end = bytes.indexOf(NEWLINE, start)) {
       if (closed(bytes, start, end)) continue;
-      if (damaged && bytes.subarray(start, end).includes(0)) continue;
+      if (damaged && bytes.subarray(start, end).includes(ZEROS)) continue;
       this.verify(bytes, start, end, file);
       this.line(bytes, start, end, file, counts);
     }
