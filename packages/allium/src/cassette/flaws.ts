@@ -22,8 +22,9 @@ function isEntry(value: unknown): value is Entry {
 }
 
 function flawOfAnswer(answer: StoredAnswer): string | undefined {
-  const flaw = flawOfEnd('answer', answer, ['finish', 'error', 'stop']);
+  const flaw = flawOfEnd('answer', answer, ['finish', 'error', 'stop', 'feedback']);
   if (flaw || 'stop' in answer) return flaw;
+  if ('feedback' in answer) return flawOfFeedback(answer.feedback);
   const { content = [] } = answer;
   if (!Array.isArray(content)) return `has \`answer.content\` that is not a list: ${describeValue(content)}`;
   for (const [i, part] of content.entries()) {
@@ -31,6 +32,11 @@ function flawOfAnswer(answer: StoredAnswer): string | undefined {
     if (wrong) return wrong;
   }
   return flawOfStream(content, answer);
+}
+
+function flawOfFeedback(given: { readonly reason?: unknown; readonly by?: unknown }): string | undefined {
+  if (typeof given.reason === 'string' && typeof given.by === 'string') return undefined;
+  return `has \`answer.feedback\` that is not { reason, by }: ${describeValue(given)}`;
 }
 
 /** Texts are put together from pieces, so a stream would not show what is wrong with them. */

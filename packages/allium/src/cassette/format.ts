@@ -12,7 +12,7 @@ import {
   type ToolSpec,
   type Usage,
 } from '../index.js';
-import { type CallVerdict, messageOf } from '../kit/index.js';
+import { type AnswerFeedback, type CallVerdict, messageOf } from '../kit/index.js';
 import { flawOf } from './flaws.js';
 
 const CASSETTE_VERSION = 1;
@@ -86,7 +86,9 @@ export type StoredAnswer =
     }
   /** It broke off after `content`. */
   | { readonly content?: readonly StoredPart[]; readonly error: StoredError }
-  | { readonly stop: StoredStop };
+  | { readonly stop: StoredStop }
+  /** A guard refused it and had the model asked again. */
+  | { readonly feedback: AnswerFeedback };
 
 /** A call that was refused, or that somebody had to agree to. */
 export interface StoredVerdict {

@@ -16,6 +16,7 @@ import type { Message, ModelResponse } from '../kernel/messages/messages.js';
 import { errorResult } from '../kernel/messages/tool-result.js';
 import type { ModelRun } from '../kernel/model/model-run.js';
 import type { Context, ModelContext, ToolContext } from '../kernel/protocol/contexts.js';
+import { controlKind, RestartTurn } from '../kernel/protocol/signals.js';
 import type { Request } from '../kernel/protocol/store.js';
 
 export type { CallVerdict } from '../kernel/context/run-port.js';
@@ -86,6 +87,29 @@ export async function verdictsOf(
 
 function storedAsk({ request: { onRequest: _, ...request }, by }: Asker): StoredAsk {
   return { request: { ...request, details: toStoredJson(request.details) }, by };
+}
+
+/** Why a guard with the action `feedback` refused the answer of a model, and the guard's name. */
+export interface AnswerFeedback {
+  /** What the model is told. */
+  readonly reason: string;
+  readonly by: string;
+}
+
+/** What `next()` of a model call threw, if a guard refused the answer and has the model asked again. */
+export function feedbackOf(error: unknown): AnswerFeedback | undefined {
+  return controlKind(error) === 'restart' ? (error as RestartTurn).feedback : undefined;
+}
+
+/**
+ * Refuses the answer of this model call as a guard with the action `feedback` does: it is discarded, and the model is
+ * told why and asked again. For a sink that answers from a recording.
+ */
+export function throwFeedback(feedback: AnswerFeedback, ctx: ModelContext): never {
+  const { reason, by } = feedback;
+  const signal = new RestartTurn(undefined, [], { reason, by });
+  internal(ctx)._latch(signal, by);
+  throw signal;
 }
 
 /** Do guards judge what tools show, return or throw before the model reads it? */

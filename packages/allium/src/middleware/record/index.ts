@@ -29,6 +29,7 @@ import {
   controlKind,
   errorKind,
   type Fields,
+  feedbackOf,
   isTellable,
   judgeFailure,
   judgesAnswers,
@@ -152,6 +153,8 @@ function failedAnswer(
 ): StoredAnswer | undefined {
   const stop = stopOf(error);
   if (stop) return { stop: clean.value(stop) };
+  const feedback = feedbackOf(error);
+  if (feedback) return { feedback: clean.value({ reason: feedback.reason, by: feedback.by }) };
   if (isControl(error) || ctx.signal.aborted || isComplaint(error)) return undefined;
   const { parts, blocks } = streams.at(-1) ?? { parts: [], blocks: [] };
   // Guards haven't seen all of an answer that broke off, so nobody knows whether it may be written.

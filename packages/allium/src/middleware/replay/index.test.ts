@@ -7,6 +7,7 @@ import {
   AlliumError,
   assistantMessage,
   defineMiddleware,
+  type Guard,
   type Middleware,
   StopRun,
   tool,
@@ -478,6 +479,38 @@ describe('ends', () => {
     expect(result).toMatchObject({ status: 'stopped', stop: { reason: 'guardrail', message: 'Not that.' } });
   });
 
+  it.each([
+    ['judge', { judge: ({ text }) => (/bad/.test(text) ? { type: 'deny', reason: 'No.' } : undefined) }],
+    [
+      'find',
+      { find: (text) => [...text.matchAll(/bad/g)].map(({ index }) => ({ start: index, end: index + 3 })) },
+    ],
+    [
+      'find, streamed',
+      {
+        hold: window(8),
+        find: (text) => [...text.matchAll(/bad/g)].map(({ index }) => ({ start: index, end: index + 3 })),
+      },
+    ],
+  ] satisfies [string, Partial<Guard>][])(
+    'an answer that a guard gave feedback about is refused again, and the model asked again (%s)',
+    async (_, how) => {
+      const guard = defineMiddleware({ name: 'no', guard: { on: ['output'], action: 'feedback', ...how } });
+      const { lines, run } = await recording(['bad one', 'good one'], 'hi', { outside: [guard] });
+      expect(run.result!.text).toBe('good one');
+      expect(lines.join('\n')).not.toContain('bad');
+      for (const outside of [[guard], []]) {
+        const { agent, model } = replaying(lines, { outside });
+        const again = await agent.run('hi');
+        expect(again.messages.map(({ content }) => content)).toEqual(
+          run.result!.messages.map(({ content }) => content),
+        );
+        expect(again).toMatchObject({ status: 'done', text: 'good one', turns: 1 });
+        expect(model.requests).toEqual([]);
+      }
+    },
+  );
+
   it('a question to a human is asked again, in this process or another', async () => {
     let runs = 0;
     const ask = tool({
@@ -580,7 +613,11 @@ describe('from', () => {
   }
 
   it.each<[string, object, string]>([
-    ['nothing', {}, 'Line 4 of the cassette has `answer` without one of `finish`, `error`, `stop`.'],
+    [
+      'nothing',
+      {},
+      'Line 4 of the cassette has `answer` without one of `finish`, `error`, `stop`, `feedback`.',
+    ],
     [
       'an unknown end',
       { content: [], finish: 'enough' },
@@ -612,6 +649,7 @@ describe('from', () => {
       '`answer.verdicts` that are not about calls in it',
     ],
     ['a text as error', { error: 'no' }, '`answer.error` that is not an object: "no".'],
+    ['feedback of nobody', { feedback: { reason: 'No.' } }, '`answer.feedback` that is not { reason, by }'],
   ])('an answer edited to %s is refused with line and field', async (_, answer, message) => {
     expect(await complaint('model', (entry) => ({ ...entry, answer }))).toContain(message);
   });

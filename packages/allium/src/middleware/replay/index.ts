@@ -13,6 +13,7 @@ import {
   nextWithTool,
   type OptionsOf,
   readOptions,
+  throwFeedback,
 } from '../../kit/index.js';
 import { Library, type Replayed, SOURCE } from './library.js';
 import { miss } from './miss.js';
@@ -97,6 +98,7 @@ export function replay(options: ReplayOptions): Middleware {
       const entry = find<ModelEntry>(asked, ctx);
       if (!entry) return onMiss === 'error' ? missing(asked, ctx) : next();
       const restore = withIds(ctx);
+      if ('feedback' in entry.answer) throwFeedback(restore.value(entry.answer.feedback), ctx);
       holdGuards(entry.answer, restore, ctx, runOf(ctx).refused);
       // Through the kernel like any model: streamed, guarded, counted and paid for as before.
       return next({ model: playbackModel(ctx.model, entry.answer, restore) });

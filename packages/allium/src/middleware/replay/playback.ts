@@ -6,8 +6,11 @@ import type { Question, StoredAnswer, StoredStop, ToolEntry } from '../../casset
 import { partsOfStored } from '../../cassette/pieces.js';
 import { type Model, type ModelPart, StopRun, type Tool, toolResult } from '../../index.js';
 
+/** An answer that the model gave, or broke off. */
+type Given = Exclude<StoredAnswer, { readonly feedback: unknown }>;
+
 /** Streams a recorded answer, in the pieces it came in. `restore` puts the ids of this run into it. */
-export function playbackModel(asked: Model, answer: StoredAnswer, restore: Cleaner): Model {
+export function playbackModel(asked: Model, answer: Given, restore: Cleaner): Model {
   return {
     ...whoAnswered(asked, answer),
     async *stream(): AsyncGenerator<ModelPart> {
@@ -26,7 +29,7 @@ export function playbackModel(asked: Model, answer: StoredAnswer, restore: Clean
 }
 
 /** The model that was asked, with its price; or the one that answered instead, further in. */
-function whoAnswered({ provider, id, price }: Model, answer: StoredAnswer): Omit<Model, 'stream'> {
+function whoAnswered({ provider, id, price }: Model, answer: Given): Omit<Model, 'stream'> {
   const other = 'finish' in answer ? answer.model : undefined;
   if (other === undefined) return { provider, id, ...(price && { price }) };
   const slash = other.indexOf('/');
