@@ -304,6 +304,32 @@ describe('fromLangChainTools()', () => {
     });
   });
 
+  it('takes the message out of a Command of LangGraph, and refuses one that says more', async () => {
+    const said = { content: 'noted', tool_call_id: 'c0' };
+    const command = (more: object) => ({ lg_name: 'Command', goto: [], ...more });
+    const answerTo = async (returned: object) => {
+      const { answers } = await called([langChain('note', z.object({}), () => returned)], {});
+      return [textOf(answers[0]!), (answers[0] as { isError: boolean }).isError];
+    };
+    expect(await answerTo(command({ update: { messages: [said] } }))).toEqual(['noted', false]);
+    expect(await answerTo(command({ update: [['messages', [{ content: 'x' }, said]]] }))).toEqual([
+      'noted',
+      false,
+    ]);
+    for (const [more, what] of [
+      [{ update: { messages: [said], files: { a: 'b' } } }, 'update.files'],
+      [{ update: { messages: [said] }, goto: 'other' }, 'goto'],
+      [{ update: {} }, 'no message for the call'],
+      [{}, 'no message for the call'],
+    ] as const) {
+      const [told, isError] = await answerTo(command(more));
+      expect(isError).toBe(true);
+      expect(told).toContain(
+        `it returned a Command with ${what}, which only a graph of LangGraph can follow.`,
+      );
+    }
+  });
+
   it('ends the run with a tool that answers the user itself', async () => {
     const direct = { ...langChain('direct', z.object({}), () => 'Here you are.'), returnDirect: true };
     const { turns, answers } = await called([direct], {});

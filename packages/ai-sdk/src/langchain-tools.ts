@@ -85,7 +85,8 @@ function inputOf(schema: unknown, option: string): StandardSchema<Loose> {
 }
 
 /** A text, a value, content, or a whole message with `content` and `artifact`. */
-function resultOf(output: unknown, terminate: boolean): ToolResult {
+function resultOf(given: unknown, terminate: boolean): ToolResult {
+  const output = isObject(given) && given.lg_name === 'Command' ? messageOf(given) : given;
   const { content, artifact, status } = (isObject(output) ? output : {}) as Loose;
   const told = content ?? (typeof output === 'string' ? output : (JSON.stringify(output) ?? '(no output)'));
   const parts = Array.isArray(told) ? told.map(partOf) : [{ type: 'text', text: String(told) }];
@@ -95,6 +96,21 @@ function resultOf(output: unknown, terminate: boolean): ToolResult {
     ...(artifact !== undefined && artifact !== null && { details: jsonCopy(artifact) }),
     ...(terminate && status !== 'error' && { terminate }),
   });
+}
+
+/** The message in a `Command` of LangGraph. Whatever else it changes would be lost, since there is no graph. */
+function messageOf({ update, goto, resume }: Loose): unknown {
+  const changes: [string, unknown][] = Array.isArray(update) ? update : Object.entries(update ?? {});
+  const others = changes.flatMap(([key]) => (key === 'messages' ? [] : `update.${key}`));
+  if (goto !== undefined && [goto].flat().length > 0) others.push('goto');
+  if (resume !== undefined) others.push('resume');
+  const messages = changes.flatMap(([key, value]) => (key === 'messages' ? value : []));
+  const message = messages.findLast((one) => isObject(one) && one.tool_call_id !== undefined);
+  if (others.length === 0 && message) return message;
+  const what = others.length > 0 ? others.join(', ') : 'no message for the call';
+  throw new Error(
+    `it returned a Command with ${what}, which only a graph of LangGraph can follow. Let it return its result.`,
+  );
 }
 
 function partOf(part: unknown): Loose {
