@@ -27,7 +27,7 @@ describe('fromAiSdkTools()', () => {
       { name: 'weather', args: { city: 5 } },
     );
     const { messages } = await agent.run('go');
-    expect(textOf(messages[2]!)).toBe('Rome 1 c0 false 2');
+    expect(textOf(messages[2]!)).toBe('Rome 1 c0 false 1');
     expect(messages[3]).toMatchObject({ isError: true });
     expect(model.requests[0]!.tools[0]).toMatchObject({
       name: 'weather',
@@ -187,6 +187,53 @@ describe('fromAiSdkTools()', () => {
     const agent = new Agent({ model, middleware: [fromAiSdkTools({ shot }, { version: 5 })] });
     expect(textOf((await agent.run('go')).messages[2]!)).toBe('It is as text.');
     expect(() => fromAiSdkTools({ shot }, { version: 4 } as never)).toThrow('Expected `version` to be');
+  });
+
+  it('gives the model the output as it is if toModelOutput returns nothing', async () => {
+    const look: AiSdkTool = {
+      inputSchema: z.object({}),
+      execute: () => ({ a: 1 }),
+      toModelOutput: () => undefined,
+    };
+    const { messages } = await agentWith({ look }, { name: 'look' }).agent.run('go');
+    expect(textOf(messages[2]!)).toBe('{"a":1}');
+  });
+
+  it('ends a generator that does not look at its signal', async () => {
+    let left = () => {};
+    const isLeft = new Promise<void>((resolve) => {
+      left = resolve;
+    });
+    const stopping = new AbortController();
+    const spin = tool({
+      inputSchema: z.object({}),
+      async *execute() {
+        try {
+          for (;;) {
+            yield 'again';
+            stopping.abort();
+          }
+        } finally {
+          left();
+        }
+      },
+    });
+    const run = agentWith({ spin }, { name: 'spin' }).agent.run('go', { signal: stopping.signal });
+    await expect(run).rejects.toMatchObject({ code: 'ABORTED' });
+    await isLeft;
+  });
+
+  it('tells a tool what the model was asked, without the answer that called it', async () => {
+    let asked: unknown;
+    const look: AiSdkTool = {
+      inputSchema: z.object({}),
+      execute: (_, { messages }) => {
+        asked = messages;
+        return '';
+      },
+    };
+    await agentWith({ look }, { name: 'look' }).agent.run('go');
+    expect(asked).toEqual([{ role: 'user', content: [{ type: 'text', text: 'go' }] }]);
   });
 
   it('refuses tools that it cannot run', () => {

@@ -89,7 +89,7 @@ function asTool(
       : toModelOutput;
   if (typeof execute !== 'function')
     throw fail(
-      'a tool with `execute`: one that the provider runs goes to fromAiSdk({ providerTools })',
+      'a tool with `execute`: one that the provider runs goes to fromAiSdk({ providerTools }), one that the page runs is a tool() that calls ctx.suspend()',
       describeValue(given),
     );
   return tool({
@@ -107,9 +107,12 @@ function callOptions(ctx: ToolContext, context: unknown): Loose {
     abortSignal: ctx.signal,
     context,
     experimental_context: context,
-    // Made on demand: few tools ask for it.
+    // What the model had when it made the call. Made on demand: few tools ask for it.
     get messages() {
-      return toPrompt('', ctx.history, { version: 'v3', provider: '', keys: new Set() });
+      const { history, assistantMessage } = ctx;
+      const end = history.findLastIndex(({ id }) => id === assistantMessage.id);
+      const asked = end < 0 ? history : history.slice(0, end);
+      return toPrompt('', asked, { version: 'v3', provider: '', keys: new Set() });
     },
   };
 }
@@ -139,6 +142,8 @@ async function settled(output: unknown, ctx: ToolContext): Promise<unknown> {
   if (!isObject(output) || typeof output[Symbol.asyncIterator as never] !== 'function') return output;
   let last: unknown;
   for await (const value of output as unknown as AsyncIterable<unknown>) {
+    // It may not look at its signal. Leaving the loop ends it.
+    ctx.signal.throwIfAborted();
     last = value;
     await ctx.update(textOf(value), jsonCopy(value));
   }
@@ -152,9 +157,10 @@ async function resultOf(
   toModelOutput: AiSdkTool['toModelOutput'],
 ): Promise<ToolResult> {
   const details = output === undefined ? {} : { details: jsonCopy(output) };
-  if (!toModelOutput) return toolResult({ content: textOf(output), ...(isObject(output) && details) });
   const given = { toolCallId: ctx.toolCall.id, input, output };
-  const told = await toModelOutput(given);
+  const told = (await toModelOutput?.(given)) ?? undefined;
+  // It may have nothing to say of some outputs.
+  if (told === undefined) return toolResult({ content: textOf(output), ...(isObject(output) && details) });
   const { type } = (isObject(told) ? told : {}) as Loose;
   const isError = type === 'error-text' || type === 'error-json';
   return toolResult({
