@@ -22,6 +22,7 @@ import {
   userMessage,
 } from 'allium';
 import { approval, ask } from 'allium/middleware/approval';
+import { loopGuard } from 'allium/middleware/loop-guard';
 import { chunks, fakeClock, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -170,6 +171,16 @@ const SESSIONS: Record<string, Parts> = {
   'a run that is kept going at its end': {
     answers: [text('First.'), text('Second.')],
     ...once({ onRunEnd: (ctx) => (ctx.turn === 1 ? [userMessage('And?')] : undefined) }),
+  },
+  'tools that are counted at the end of their turn, before an answer that is refused': {
+    answers: [lookTwice, text('Bad.')],
+    middleware: [
+      loopGuard({ repeats: 2 }),
+      defineMiddleware({
+        name: 'strict',
+        guard: { on: ['final'], judge: () => ({ type: 'deny', reason: 'No.' }) },
+      }),
+    ],
   },
   'a stop after the tools': {
     answers: [lookTwice, text('Too much.')],
