@@ -92,6 +92,72 @@ describe('an idempotency key', () => {
     await expect.poll(async () => (await queue.metrics()).delayed).toBe(0);
     expect((await queue.metrics()).ended).toEqual({ done: 1 });
   });
+
+  it('does not file a delayed one whose process died before it had the key, if there is another', async () => {
+    const { queue, work, redis } = fleet();
+    const keys = `{${queue.prefix}}:q:i:`;
+    const orphan = await queue.enqueue('a', 'Once.', { delayMs: 1, idempotencyKey: 'k' });
+    const records = await redis.keys(`${keys}*`);
+    expect(records.length).toBe(2);
+    await redis.del(...records);
+    const { runId, state } = await queue.enqueue('a', 'Once.', { delayMs: 1, idempotencyKey: 'k' });
+    expect(state).toBe('delayed');
+    expect(runId).not.toBe(orphan.runId);
+    await work({ a: new Agent({ model: scriptedModel([text('.')], { repeat: true }) }) });
+    await queue.finished(runId);
+    await expect.poll(async () => (await queue.metrics()).delayed).toBe(0);
+    expect((await queue.metrics()).ended).toEqual({ done: 1 });
+  });
+
+  it('may be used again after `keepMs`: for another run, even if the last one is in the dead-letter list', async () => {
+    const { queue, work } = fleet({ keepMs: 200 });
+    const bad = Object.assign(new Error('no such model'), { status: 404 });
+    const model = scriptedModel([failWith(bad), text('Tuesday.'), text('Wednesday.'), text('Monday.')]);
+    await work({ a: new Agent({ model }) }, { keepMs: 200 });
+    const report = async () => {
+      const job = await queue.enqueue('a', 'Report.', { idempotencyKey: 'report' });
+      expect(job.state).toBe('queued');
+      expect(await queue.enqueue('a', 'Report.', { idempotencyKey: 'report' })).toEqual({
+        ...job,
+        state: 'known',
+      });
+      const outcome = await queue.finished(job.runId);
+      await expect.poll(() => queue.outcome(job.runId)).toBe(undefined);
+      return { runId: job.runId, outcome };
+    };
+    const [monday, tuesday, wednesday] = [await report(), await report(), await report()];
+    expect(monday.outcome).toMatchObject({ status: 'failed' });
+    expect(tuesday.outcome).toMatchObject({ status: 'done', text: 'Tuesday.' });
+    expect(wednesday.outcome).toMatchObject({ status: 'done', text: 'Wednesday.' });
+    expect((await queue.failed()).map(({ runId }) => runId)).toEqual([monday.runId]);
+    // What is sent back has its key again for as long as anybody knows it.
+    expect(await queue.redrive()).toBe(1);
+    expect(await queue.enqueue('a', 'Report.', { idempotencyKey: 'report' })).toMatchObject({
+      state: 'known',
+      runId: monday.runId,
+    });
+    expect(await queue.finished(monday.runId)).toMatchObject({ text: 'Monday.' });
+  });
+
+  it('is known as long as a run waits for an answer, and after it', async () => {
+    const { queue, work } = fleet({ keepMs: 500 });
+    const book = tool({ name: 'book', description: 'Books.', input: z.object({}), execute: () => 'booked' });
+    const model = scriptedModel([toolCalls({ name: 'book', args: {} }), text('Booked.')], { repeat: true });
+    await work(
+      { a: new Agent({ model, tools: [book], middleware: [approval({ policy: { book: 'ask' } })] }) },
+      { keepMs: 500 },
+    );
+    const ask = () => queue.enqueue('a', 'Book.', { idempotencyKey: 'k' });
+    const { runId } = await ask();
+    const { pending } = await queue.finished(runId);
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    expect(await ask()).toMatchObject({ state: 'known', runId });
+    await queue.answer(pending![0]!.id, { type: 'approve' });
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ status: 'done' });
+    expect(await ask()).toMatchObject({ state: 'known', runId });
+    await expect.poll(() => queue.outcome(runId)).toBe(undefined);
+    expect(await ask()).toMatchObject({ state: 'queued' });
+  });
 });
 
 describe('what enqueue cannot do', () => {

@@ -26,7 +26,7 @@ export async function enqueueJob(
   const { tenant, priority = 0, delayMs = 0, idempotencyKey, whenBusy = 'queue', metadata } = options;
   const { turns, later, retry, clock } = backend;
   const key = idempotencyKey === undefined ? undefined : keyed(tenant, idempotencyKey);
-  const runId = key ?? newId();
+  const runId = newId();
   const { sessionId = `s_${runId.slice(2)}` } = options;
   const data: JobData = {
     ...what,
@@ -34,6 +34,7 @@ export async function enqueueJob(
     ...(tenant !== undefined && { tenant }),
     ...(metadata && { metadata }),
     ...(priority > 0 && { priority }),
+    ...(key !== undefined && { key }),
     retry,
     enqueuedAt: clock.now(),
   };
@@ -49,6 +50,8 @@ export async function enqueueJob(
       // Should this process end in between, the job is there all the same.
       await later.add(what.agent, data, { jobId: runId, delay: delayMs });
       if (await turns.delayed(runId, data)) return { runId, sessionId, state: 'delayed' };
+      // If this fails, the job is not filed when its time has come.
+      if (key !== undefined && (await knownBy(turns, key))?.said !== runId) await later.remove(runId);
     } else if (await turns.file(runId, data)) return { runId, sessionId, state: 'queued' };
     // Somebody else was quicker, or an earlier try of this call to Redis.
     if (key === undefined) return { runId, sessionId, state: 'queued' };
@@ -86,7 +89,7 @@ async function say(
   }
   let answers = heard;
   if ((await turns.speak(sessionId)) === undefined) {
-    const { input: _, ...rest } = data;
+    const { input: _, key: __, ...rest } = data;
     answers = newId();
     await turns.file(answers, { ...rest, kind: 'continue' });
   }

@@ -14,12 +14,15 @@ export class Heartbeat {
   constructor(
     private readonly backend: Backend,
     private readonly worker: { readonly id: string; readonly concurrency: number; readonly lockMs: number },
+    /** Called with jobs that were cancelled: the message about it may have been lost with a connection. */
+    private readonly cancel: (id: string, reason: string) => void,
   ) {}
 
   /** Says once that it is there. */
   async once(): Promise<void> {
     const { id, concurrency } = this.worker;
-    await this.backend.turns.beat(id, concurrency, this.#deadAfterMs);
+    const cancelled = await this.backend.turns.beat(id, concurrency, this.#deadAfterMs);
+    for (const [job, reason] of cancelled) this.cancel(job, reason);
   }
 
   /** Says it again and again, and looks for jobs that got lost on their way. */

@@ -6,7 +6,7 @@ export function newId(): string {
   return `r_${randomUUID().replaceAll('-', '').slice(0, 20)}`;
 }
 
-/** The same for the same key, so that a job is filed once. */
+/** Stands for an idempotency key. Not the id of its job: the same key may be used again some day, for another run. */
 export function keyed(tenant: string | undefined, key: string): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([tenant ?? null, key]))

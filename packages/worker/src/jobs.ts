@@ -21,6 +21,8 @@ export interface JobData {
   readonly tenant?: string;
   readonly metadata?: Metadata;
   readonly priority?: number;
+  /** Stands for its idempotency key. */
+  readonly key?: string;
   /** The job whose run is continued. */
   readonly of?: string;
   /** Why that run has to end: somebody cancelled it while it waited for an answer. */

@@ -9,7 +9,8 @@
  * said under an idempotency key; `s:` the jobs of a
  * session in order, of which only the first may run; `t:` what a tenant has waiting, by priority and age; `ring` tenants by
  * virtual time; `lim` tenants whose rate is used up, and until when; `r:` the latest starts of a tenant; `rates` the rules;
- * `in` what BullMQ has and is not finished; `adm` what BullMQ was not seen to have yet; `wait` what has not begun, by age;
+ * `in` what BullMQ has and is not finished, and `off` what waits there for another try; `adm` what BullMQ was not seen to have
+ * yet; `told` what was cancelled while it ran, and why; `wait` what has not begun, by age;
  * `cap`, `beat` and `room` workers and how much they take. Channels: `ev:` the ends of jobs of a session; `lv:` what happens
  * in its run, for those who follow it; `w:` what a worker is told, and `ctl` what all of them are.
  *
@@ -88,17 +89,35 @@ local function admit()
   return { jobs, soonest[2] and soonest[2] - now or '' }
 end
 
+-- The job is known for so long, and its idempotency key with it, unless that belongs to another job by now.
+local function forget(id, keepMs)
+  local item = key('i:', id)
+  call('PEXPIRE', item, keepMs)
+  local own = key('i:', call('HGET', item, 'k'))
+  if call('HGET', own, 'by') == id then call('PEXPIRE', own, keepMs) end
+end
+
+-- Gives the job its idempotency key. False if another job has it.
+local function take(name, id, session, tenant, agent)
+  local own = key('i:', name)
+  local by = call('HGET', own, 'by')
+  if by and by ~= id then return false end
+  call('HSET', own, 's', session, 't', tenant, 'a', agent, 'st', 'm', 'by', id)
+  call('PERSIST', own)
+  call('HSET', key('i:', id), 'k', name)
+  return true
+end
+
 -- The job is over. The next one of its session may queue up.
 local function over(id, result, keepMs)
   local item = key('i:', id)
-  call('ZREM', key('in'), id)
-  call('ZREM', key('adm'), id)
-  call('ZREM', key('wait'), id)
+  for _, of in ipairs({ 'in', 'off', 'adm', 'wait' }) do call('ZREM', key(of), id) end
+  call('HDEL', key('told'), id)
   local known = call('HMGET', item, 's', 'st')
   if not known[1] or known[2] == 'f' then return end
   call('HSET', item, 'st', 'f', 'res', result)
   call('HDEL', item, 'd')
-  if tonumber(keepMs) > 0 then call('PEXPIRE', item, keepMs) end
+  if tonumber(keepMs) > 0 then forget(id, keepMs) end
   local jobs = key('s:', known[1])
   call('LREM', jobs, 1, id)
   local following = call('LINDEX', jobs, 0)
@@ -108,8 +127,8 @@ end
 `;
 
 /**
- * `id, data, session, tenant, priority, agent, of, times` → is it new; turns. `of`: the job whose run it goes on with. `times`:
- * how often it was sent back from the dead-letter list.
+ * `id, data, session, tenant, priority, agent, of, times, key` → is it new; turns. `of`: the job whose run it goes on with.
+ * `times`: how often it was sent back from the dead-letter list. `key`: the id that stands for its idempotency key, or ''.
  */
 export const FILE = `${COMMON}
 local id, session = ARGV[1], ARGV[3]
@@ -119,9 +138,10 @@ local state, again = known[1], tonumber(ARGV[8]) > tonumber(known[2] or '0')
 if state and state ~= 'd' and not again then return { 0, admit() } end
 if again then
   call('DEL', item)
-  call('ZREM', key('in'), id)
-  call('ZREM', key('adm'), id)
+  call('HDEL', key('told'), id)
+  for _, of in ipairs({ 'in', 'off', 'adm' }) do call('ZREM', key(of), id) end
 end
+if ARGV[9] ~= '' and not take(ARGV[9], id, session, ARGV[4], ARGV[6]) and not again then return { 0, admit() } end
 local order = tonumber(ARGV[5]) * 8589934592 + call('INCR', key('n'))
 call('HSET', item, 'd', ARGV[2], 's', session, 't', ARGV[4], 'o', string.format('%.0f', order), 'a', ARGV[6], 'st', 'b',
   'g', ARGV[8])
@@ -136,10 +156,11 @@ call('ZADD', key('wait'), now, id)
 if state == 'a' or call('RPUSH', key('s:', session), id) == 1 then queueUp(id) end
 return { 1, admit() }`;
 
-/** `id, session, tenant, agent`: BullMQ has it for later → is it new. */
+/** `id, session, tenant, agent, key`: BullMQ has it for later → is it new. */
 export const DELAY = `${COMMON}
 local item = key('i:', ARGV[1])
 if call('EXISTS', item) == 1 then return 0 end
+if ARGV[5] ~= '' and not take(ARGV[5], ARGV[1], ARGV[2], ARGV[3], ARGV[4]) then return 0 end
 call('HSET', item, 's', ARGV[2], 't', ARGV[3], 'a', ARGV[4], 'st', 'd')
 return 1`;
 
@@ -152,8 +173,10 @@ local id = ARGV[1]
 local item = key('i:', id)
 local known = call('HMGET', item, 'st', 'res', 'c', 'tk', 's')
 call('ZREM', key('adm'), id)
+call('ZREM', key('off'), id)
 if not known[1] then
   call('ZREM', key('in'), id)
+  call('HDEL', key('told'), id)
   return { 'gone', '' }
 end
 if known[1] == 'f' then return { 'over', known[2] } end
@@ -183,12 +206,13 @@ local spoken = tonumber(call('HGET', item, 'sp') or '0')
 if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[3], 1) end
 over(id, ARGV[2], ARGV[4])
 -- The job that asked need not be remembered any longer than the one that went on with its run.
-if ARGV[5] ~= '' and tonumber(ARGV[4]) > 0 then call('PEXPIRE', key('i:', ARGV[5]), ARGV[4]) end
+if ARGV[5] ~= '' and tonumber(ARGV[4]) > 0 then forget(ARGV[5], ARGV[4]) end
 return { spoken, admit() }`;
 
 /** `id`: it waits for another try, and leaves its place to others → 0; turns. */
 export const RELEASE = `${COMMON}
 call('ZREM', key('in'), ARGV[1])
+call('ZADD', key('off'), now, ARGV[1])
 return { 0, admit() }`;
 
 /** `id, reason, result, keepMs` → 'unknown', 'over', 'removed' or 'told'; the job that goes on with its run; turns. */
@@ -200,6 +224,7 @@ if not known[1] then return { 'unknown', '', { {}, '' } } end
 if known[1] == 'f' then return { 'over', known[2] or '', { {}, '' } } end
 call('HSET', item, 'c', ARGV[2])
 if known[1] == 'a' then
+  call('HSET', key('told'), id, ARGV[2])
   call('PUBLISH', key('ctl'), cjson.encode({ cancel = id, reason = ARGV[2] }))
   return { 'told', '', { {}, '' } }
 end
@@ -242,7 +267,7 @@ if ARGV[2] == '' then call('HDEL', key('rates'), ARGV[1]) else call('HSET', key(
 for _, tenant in ipairs(call('ZRANGE', key('lim'), 0, -1)) do call('ZADD', key('lim'), 0, tenant) end
 return { 0, admit() }`;
 
-/** `worker, capacity, deadAfterMs`: it is there; capacity -1: it leaves → 0; turns. */
+/** `worker, capacity, deadAfterMs`: it is there; capacity -1: it leaves → jobs that were cancelled, and why; turns. */
 export const BEAT = `${COMMON}
 local function leave(worker)
   call('DECRBY', key('room'), call('HGET', key('cap'), worker) or 0)
@@ -261,19 +286,22 @@ else
   end
 end
 for _, dead in ipairs(call('ZRANGEBYSCORE', key('beat'), '-inf', now - ARGV[3])) do leave(dead) end
-return { 0, admit() }`;
+return { call('HGETALL', key('told')), admit() }`;
 
 /** `olderMs, count` → jobs that BullMQ should have by now and may not, with their data; those it has had for long. */
 export const SWEEP = `${COMMON}
-local lost, long, before = {}, {}, now - ARGV[1]
-for _, id in ipairs(call('ZRANGEBYSCORE', key('adm'), '-inf', before, 'LIMIT', 0, ARGV[2])) do
+local lost, long = {}, {}
+for _, id in ipairs(call('ZRANGEBYSCORE', key('adm'), '-inf', now - ARGV[1], 'LIMIT', 0, ARGV[2])) do
   call('ZADD', key('adm'), now, id)
   lost[#lost + 1] = id
   lost[#lost + 1] = call('HGET', key('i:', id), 'd') or ''
 end
-for _, id in ipairs(call('ZRANGEBYSCORE', key('in'), '-inf', before, 'LIMIT', 0, ARGV[2])) do
-  call('ZADD', key('in'), now, id)
-  if not call('ZSCORE', key('adm'), id) then long[#long + 1] = id end
+-- There may be many of those that wait for another try.
+for of, times in pairs({ ['in'] = 1, off = 12 }) do
+  for _, id in ipairs(call('ZRANGEBYSCORE', key(of), '-inf', now - times * ARGV[1], 'LIMIT', 0, ARGV[2])) do
+    call('ZADD', key(of), now, id)
+    if not call('ZSCORE', key('adm'), id) then long[#long + 1] = id end
+  end
 end
 return { lost, long }`;
 

@@ -66,9 +66,9 @@ export class Turns {
     this.base = `{${prefix}}:q:`;
   }
 
-  /** False if the job exists already. `failed`: what BullMQ has of it from before it was sent back. */
+  /** False if the job, or one with its key, exists already. `failed`: what BullMQ has of it from before it was sent back. */
   async file(id: string, data: JobData, failed?: Job): Promise<boolean> {
-    const { sessionId, tenant = '', priority = 0, agent, of = '', redriven = 0 } = data;
+    const { sessionId, tenant = '', priority = 0, agent, of = '', redriven = 0, key = '' } = data;
     const [isNew, turn] = await this.run<[number, Turn]>(
       FILE,
       id,
@@ -79,6 +79,7 @@ export class Turns {
       agent,
       of,
       redriven,
+      key,
     );
     // BullMQ takes no second job with the same id. If this fails, `sweep` does it.
     if (isNew === 1) await failed?.remove();
@@ -86,9 +87,9 @@ export class Turns {
     return isNew === 1;
   }
 
-  /** Remembers a job that BullMQ files later, so that it can be waited for and cancelled. False if it is known. */
-  async delayed(id: string, { sessionId, tenant = '', agent }: JobData): Promise<boolean> {
-    return (await this.run<number>(DELAY, id, sessionId, tenant, agent)) === 1;
+  /** Remembers a job that BullMQ files later, so that it can be waited for and cancelled. False if it, or its key, is known. */
+  async delayed(id: string, { sessionId, tenant = '', agent, key = '' }: JobData): Promise<boolean> {
+    return (await this.run<number>(DELAY, id, sessionId, tenant, agent, key)) === 1;
   }
 
   start(
@@ -161,8 +162,13 @@ export class Turns {
     await this.run(SAID, id, job, this.keepMs);
   }
 
-  async beat(worker: string, capacity: number, deadAfterMs: number): Promise<void> {
-    await this.give((await this.run<[number, Turn]>(BEAT, worker, capacity, deadAfterMs))[1]);
+  /** Returns the jobs that were cancelled while a worker had them, and why. */
+  async beat(worker: string, capacity: number, deadAfterMs: number): Promise<ReadonlyMap<string, string>> {
+    const [told, turn] = await this.run<[string[], Turn]>(BEAT, worker, capacity, deadAfterMs);
+    await this.give(turn);
+    const cancelled = new Map<string, string>();
+    for (let i = 0; i < told.length; i += 2) cancelled.set(told[i]!, told[i + 1]!);
+    return cancelled;
   }
 
   /**
@@ -171,10 +177,7 @@ export class Turns {
    */
   async sweep(olderMs: number): Promise<readonly Job<JobData>[]> {
     const [lost, long] = await this.run<[string[], string[]]>(SWEEP, olderMs, 100);
-    for (let i = 0; i < lost.length; i += 2) {
-      const { redriven } = JSON.parse(lost[i + 1] || '{}') as Partial<JobData>;
-      if (redriven) await this.removeFailed(lost[i]!);
-    }
+    for (let i = 0; i < lost.length; i += 2) await this.removeEnded(lost[i]!);
     await this.give([lost, '']);
     const spokenTo: Job<JobData>[] = [];
     for (const id of long) {
@@ -195,10 +198,10 @@ export class Turns {
     return spokenTo;
   }
 
-  /** A job that was sent back, by somebody who died before he could remove what BullMQ had of it. */
-  private async removeFailed(id: string): Promise<void> {
+  /** BullMQ takes no second job with the same id: somebody died who sent it back, or it ended longer ago than is known here. */
+  private async removeEnded(id: string): Promise<void> {
     const job = await this.jobs.getJob(id);
-    if (await job?.isFailed()) await job!.remove();
+    if ((await job?.isFailed()) || (await job?.isCompleted())) await job!.remove();
   }
 
   /** The channel for the ends of a session's jobs. */

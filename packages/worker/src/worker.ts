@@ -86,7 +86,9 @@ class FleetWorker implements AgentWorker {
   ) {
     const { connections, prefix, turns, onError, retry } = backend;
     const { concurrency, lockMs, drainOn } = settings;
-    this.heartbeat = new Heartbeat(backend, { id: this.id, concurrency, lockMs });
+    this.heartbeat = new Heartbeat(backend, { id: this.id, concurrency, lockMs }, (id, reason) =>
+      this.cancel(id, reason),
+    );
     const shared = {
       connection: connections.redis,
       prefix,
@@ -204,7 +206,11 @@ class FleetWorker implements AgentWorker {
 
   private told(message: string): void {
     const { cancel, reason } = JSON.parse(message) as { cancel?: string; reason?: string };
-    if (cancel !== undefined) this.held.get(cancel)?.control.abort(reason || undefined);
+    if (cancel !== undefined) this.cancel(cancel, reason);
+  }
+
+  private cancel(id: string, reason: string | undefined): void {
+    this.held.get(id)?.control.abort(reason || undefined);
   }
 
   private followed(sessionId: string): void {
