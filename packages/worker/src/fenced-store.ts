@@ -29,7 +29,7 @@ function beginsSomething(entry: NewEntry): boolean {
 /** Called with every append that went through. */
 export type Appended = (sessionId: string, expectedSeq: number, entries: readonly NewEntry[]) => void;
 
-/** What `store.tail` says of the session a run begins with. */
+/** What `store.tail` says of the session a run begins with. It holds until the run writes. */
 export type Opening = Promise<Tail> | undefined;
 
 /** Starts reading early, because the read needs nothing else. If it fails, the one who uses the answer gets the error. */
@@ -39,7 +39,7 @@ export function openAhead(store: Store, sessionId: string): Opening {
   return opening;
 }
 
-/** Stands between a run and the store. `opening`: for the first one who opens the session. */
+/** Stands between a run and the store. `opening`: for those who open the session before anything is written. */
 export function fencedStore(store: Store, fence: Fence, appended: Appended, opening?: Opening): Store {
   type Append = (
     sessionId: string,
@@ -47,10 +47,12 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended, open
     entries: readonly NewEntry[],
     ...rest: unknown[]
   ) => Awaitable<unknown>;
+  let ahead = opening;
   const guard =
     (append: Append): Append =>
     async (sessionId, seq, entries, ...rest) => {
       const allowed = fence.allowed(sessionId, entries);
+      ahead = undefined;
       // The result of the turn before may come with the model's next answer, and must not be in doubt.
       const written = allowed === entries.length ? entries : entries.slice(0, allowed);
       const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
@@ -61,12 +63,8 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended, open
         `This worker no longer has session "${sessionId}": another worker has taken it over, or this one is leaving.`,
       );
     };
-  let ahead = opening;
-  const tail = (sessionId: string): Awaitable<Tail> => {
-    const answer = sessionId === fence.sessionId ? ahead : undefined;
-    if (answer) ahead = undefined;
-    return answer ?? store.tail!(sessionId);
-  };
+  const tail = (sessionId: string): Awaitable<Tail> =>
+    (sessionId === fence.sessionId ? ahead : undefined) ?? store.tail!(sessionId);
   // Whatever else a store can do goes through as it is.
   return new Proxy(store, {
     get(target, name) {

@@ -8,6 +8,7 @@ import {
   type Session,
   type Store,
   textOf,
+  withStoreTimeout,
 } from 'allium';
 import { type JobData, jobOf, type Outcome, outcomeOf, retryId } from './jobs.js';
 import type { RunTap } from './tap.js';
@@ -17,7 +18,7 @@ export interface JobRun {
   readonly store: Store;
   readonly id: string;
   readonly data: JobData;
-  /** Nobody has worked on it yet, so the journal need not be asked. */
+  /** Nobody has worked on it yet, as far as Redis knows. */
   readonly fresh: boolean;
   /** Somebody cancelled it meanwhile. */
   readonly cancelled: string | undefined;
@@ -36,13 +37,15 @@ export async function runJob(job: JobRun): Promise<Outcome> {
   const session = agent.session(sessionId, { store, ...(tenant !== undefined && { tenant }) });
   // For a resume that names no job: the last run of the session.
   const base = data.of ?? (data.kind === 'resume' ? undefined : id);
-  const last = fresh && data.kind !== 'resume' ? undefined : await lastRun(store, sessionId, base);
+  const asked = withStoreTimeout(store, { timeoutMs: agent.storeTimeoutMs, clock: agent.clock });
+  const isNew = fresh && data.kind !== 'resume' && !(await stored(() => mayHaveBegun(asked, id, data)));
+  const last = isNew ? undefined : await lastRun(asked, sessionId, base);
   if (last?.state === 'ended') return last.outcome;
   if (cancelled !== undefined) {
     if (last?.state !== 'open') return aborted(base ?? id, sessionId, cancelled);
     // The run takes it as soon as it continues, together with its end.
     await stored(() =>
-      store.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) }),
+      asked.post(sessionId, { type: 'cancel', ...(cancelled !== '' && { reason: cancelled }) }),
     );
   }
   if (last?.state === 'open') {
@@ -54,6 +57,19 @@ export async function runJob(job: JobRun): Promise<Outcome> {
   // The run failed, and its messages are in the history: the model is asked about them again.
   if (last) return go(job, session, 'continue', retryId(jobOf(last.runId), last.tries));
   return go(job, session, data.kind === 'continue' ? 'continue' : 'run', id);
+}
+
+/**
+ * A Redis that has lost its last writes, as after a failover, hands out a job anew that had begun or even ended. Asks no
+ * more than the run does when it opens its session, except just after a snapshot.
+ */
+async function mayHaveBegun(store: Store, id: string, { sessionId, enqueuedAt }: JobData): Promise<boolean> {
+  if (!store.tail) return (await store.head(sessionId)) > 0;
+  const { snapshot, entries } = await store.tail(sessionId);
+  if (entries.some((entry) => entry.type === 'run_start' && jobOf(entry.runId) === id)) return true;
+  if (!snapshot) return false;
+  const oldest = entries[0] ?? (await store.read(sessionId, snapshot.seq))[0];
+  return oldest === undefined || oldest.at >= enqueuedAt;
 }
 
 async function go(job: JobRun, session: Session, start: Start, runId: string): Promise<Outcome> {

@@ -1,10 +1,12 @@
 // What becomes of jobs when the parts around them are full, stand still, or don't fit together.
 
-import { Agent, defineMiddleware, textOf, tool } from 'allium';
+import { Agent, defineMiddleware, memoryStore, type Store, textOf, tool } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import type { Redis } from 'ioredis';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
+import { storeWith } from '../../../test/run-checks.js';
 import { useFleets } from '../test/fleet.js';
 import { openBackend } from './options.js';
 
@@ -225,6 +227,119 @@ describe('a Redis that stands still in the middle', () => {
     expect(calls).toEqual(['c']);
     expect(types.filter((type) => type === 'agent_end')).toEqual(['agent_end']);
   });
+});
+
+describe('a Redis that has lost its last writes', () => {
+  /** Everything of a queue, to be put back. */
+  async function copied(redis: Redis, prefix: string) {
+    const keys = await redis.keys(`{${prefix}}:*`);
+    const values = await Promise.all(keys.map((key) => redis.dumpBuffer(key)));
+    return async () => {
+      await redis.del(...(await redis.keys(`{${prefix}}:*`)));
+      await Promise.all(keys.map((key, i) => redis.restore(key, 0, values[i]!)));
+    };
+  }
+
+  const inner = memoryStore();
+  const stores: Record<string, () => Store> = {
+    'a new session': memoryStore,
+    'a store without `tail`': () => storeWith(inner, { tail: undefined }),
+  };
+  for (const [what, store] of Object.entries(stores))
+    it(`hands out a job again that has ended: nothing is said or done twice (${what})`, async () => {
+      const { queue, work, redis, store: used, events } = fleet({ store: store() });
+      const { agent: booking, letGo, calls } = held();
+      const { runId, sessionId } = await queue.enqueue('a', 'Book.');
+      const putBack = await copied(redis, queue.prefix);
+      letGo();
+      await work({ a: booking }, { lockMs: 400 });
+      await queue.finished(runId);
+      const before = await used.read(sessionId, 1);
+      await expect.poll(() => events.map(({ type }) => type)).toEqual(['started', 'ended']);
+      await putBack();
+      await expect
+        .poll(() => events.map(({ type }) => type), { timeout: 10_000 })
+        .toEqual(['started', 'ended', 'started', 'ended']);
+      expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Booked.' });
+      expect(await used.read(sessionId, 1)).toEqual(before);
+      expect(calls).toEqual(['c']);
+    });
+
+  it('hands out a job again in a long session, just after a snapshot', async () => {
+    const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
+    const turns = Array.from({ length: 400 }, () => toolCalls({ name: 'look', args: {} }));
+    const model = scriptedModel([...turns, text('Seen.'), text('Hello.')]);
+    const { queue, work, redis, store, events } = fleet();
+    const { runId } = await queue.enqueue('a', 'Look.', { sessionId: 's' });
+    const putBack = await copied(redis, queue.prefix);
+    await work({ a: new Agent({ model, tools: [look], limits: { turns: 1000 } }) }, { lockMs: 400 });
+    await queue.finished(runId);
+    const { snapshot, entries } = await store.tail!('s');
+    expect(snapshot).toBeDefined();
+    expect(entries.some(({ type }) => type === 'run_start')).toBe(false);
+    await expect.poll(() => events.length).toBe(2);
+    await putBack();
+    await expect.poll(() => events.length, { timeout: 10_000 }).toBe(4);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Seen.' });
+    expect(model.requests.length).toBe(401);
+    // Jobs that are new don't read all of it.
+    const read = vi.spyOn(store, 'read');
+    const next = await queue.enqueue('a', 'Hello.', { sessionId: 's' });
+    expect(await queue.finished(next.runId)).toMatchObject({ text: 'Hello.' });
+    expect(read.mock.calls.filter(([, from]) => from === 1).length).toBe(1);
+  });
+
+  it('hands out a job that still runs: it goes on elsewhere, and only one of the two writes', async () => {
+    const { queue, work, redis, store, events } = fleet();
+    const { agent: booking, begun, letGo, calls } = held();
+    const { runId, sessionId } = await queue.enqueue('a', 'Book.');
+    const putBack = await copied(redis, queue.prefix);
+    await work({ a: booking }, { lockMs: 400 });
+    await begun;
+    await putBack();
+    await expect
+      .poll(() => events.filter(({ type }) => type === 'started').length, { timeout: 10_000 })
+      .toBeGreaterThan(1);
+    letGo();
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Booked.' });
+    expect(calls).toEqual(['c']);
+    const starts = (await store.read(sessionId, 1)).filter(({ type }) => type === 'run_start');
+    expect(starts.length).toBe(1);
+  });
+});
+
+describe('a job that somebody removes from BullMQ', () => {
+  it('while it waits for another try ends, and its session goes on', async () => {
+    const { queue, work, redis, events } = fleet({ retry: { attempts: 3, delayMs: 60_000 } });
+    const busy = Object.assign(new Error('overloaded'), { status: 503 });
+    await work({ a: new Agent({ model: scriptedModel([failWith(busy), text('Next.')]) }) }, { lockMs: 400 });
+    const { runId } = await queue.enqueue('a', 'Hi.', { sessionId: 's' });
+    await expect.poll(() => events.map(({ type }) => type)).toEqual(['started', 'retry']);
+    const keys = `{${queue.prefix}}:`;
+    await expect.poll(() => redis.zcard(`${keys}runs:delayed`)).toBe(1);
+    await redis.del(`${keys}runs:${runId}`);
+    await redis.zrem(`${keys}runs:delayed`, runId);
+    // Long ago, for those who look for what got lost.
+    await redis.zadd(`${keys}q:off`, 0, runId);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'failed' });
+    const next = await queue.enqueue('a', 'Hi again.', { sessionId: 's' });
+    expect(await queue.finished(next.runId)).toMatchObject({ status: 'done' });
+  });
+});
+
+it('a cancellation that its worker did not hear, because its connection was lost, reaches it with the next heartbeat', async () => {
+  const { queue, work, redis } = fleet();
+  const { agent: booking, begun } = held();
+  await work({ a: booking }, { lockMs: 400 });
+  const { runId } = await queue.enqueue('a', 'Book.');
+  await begun;
+  await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  expect(await queue.cancel(runId, 'Enough.')).toBe(true);
+  expect(await queue.finished(runId)).toMatchObject({
+    status: 'aborted',
+    stop: { reason: 'aborted', message: expect.stringContaining('Enough.') },
+  });
+  expect(await redis.exists(`{${queue.prefix}}:q:told`)).toBe(0);
 });
 
 describe('a worker of another version', () => {
