@@ -21,7 +21,7 @@ const PATH_PROBLEMS: Readonly<Record<string, string>> = {
   SQLITE_READONLY: 'it can only be read. Give the process the right to write it and its folder.',
   SQLITE_FULL: 'the disk is full. Make room, or name a path on another disk.',
   SQLITE_IOERR: 'the disk failed while it was read or written. Check the disk.',
-  SQLITE_BUSY: 'another process holds it. End that process, or do without `exclusive`.',
+  SQLITE_BUSY: 'another process writes to it, or holds it. Try again, or end that process.',
 };
 /** The same by the numbers that `node:sqlite` gives. */
 const SQLITE_NUMBERS: Readonly<Record<number, string>> = {

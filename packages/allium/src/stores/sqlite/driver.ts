@@ -37,11 +37,36 @@ export function openFile<T>(file: string, who: string, use: (database: SqliteDat
       fs.closeSync(fs.openSync(file, 'a', 0o600));
     }
     opened = openDatabase(file, undefined, undefined, who);
-    return use(opened);
+    return use(naming(opened, (error) => pathError(who, file, error)));
   } catch (error) {
     opened?.close();
     throw pathError(who, file, error);
   }
+}
+
+/** The same database, whose errors say which file it is and what to do: later ones too, as when the disk is full. */
+function naming(database: SqliteDatabase, named: (error: unknown) => unknown): SqliteDatabase {
+  const telling =
+    <Args extends unknown[], Result>(work: (...args: Args) => Result) =>
+    (...args: Args): Result => {
+      try {
+        return work(...args);
+      } catch (error) {
+        throw named(error);
+      }
+    };
+  return {
+    exec: telling((sql: string) => database.exec(sql)),
+    prepare: telling((sql: string): SqliteStatement => {
+      const statement = database.prepare(sql);
+      return {
+        run: telling((...values: SqliteValue[]) => statement.run(...values)),
+        get: telling((...values: SqliteValue[]) => statement.get(...values)),
+        all: telling((...values: SqliteValue[]) => statement.all(...values)),
+      };
+    }),
+    close: () => database.close(),
+  };
 }
 
 /** `who`: who needs it, for the error. The other parameters say where to look, for tests. */

@@ -259,3 +259,21 @@ describe('sqliteStore', () => {
     );
   });
 });
+
+it('an error of a database in use names the file too, and what to do', () => {
+  const file = newFile();
+  const store = sqliteStore({ path: file, busyTimeoutMs: 0 });
+  store.append('s', 0, [text('a')]);
+  const other = openDatabase(file);
+  other.exec('BEGIN IMMEDIATE');
+  const busy = `The SQLite store cannot use ${file}: another process writes to it, or holds it. Try again`;
+  for (const write of [() => store.append('s', 1, [text('b')]), () => store.append('t', 0, [text('b')])])
+    expect(write).toThrow(
+      expect.objectContaining({ code: 'STORE_FAILED', message: expect.stringContaining(busy) }),
+    );
+  other.exec('ROLLBACK');
+  other.exec('DROP TABLE allium_appends');
+  other.close();
+  expect(() => store.read('s', 1)).toThrow(`The SQLite store cannot use ${file}: no such table`);
+  store.close();
+});
