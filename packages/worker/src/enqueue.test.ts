@@ -244,19 +244,62 @@ it('a rate that is changed or removed holds at once, for those who wait for the 
   await Promise.all(jobs.map(({ runId }) => queue.finished(runId)));
 });
 
-it('answers to several questions, one after the other, leave nothing in Redis for ever', async () => {
-  const { queue, work, redis } = fleet();
+describe('a run that waits for an answer leaves nothing in Redis for ever', () => {
   const ask = toolCalls({ name: 'pay', args: {} });
   const pay = tool({ name: 'pay', description: 'Pays.', input: z.object({}), execute: () => 'paid' });
-  const model = scriptedModel([ask, ask, ask, text('Paid.')]);
-  await work({ a: new Agent({ model, tools: [pay], middleware: [approval({ policy: { pay: 'ask' } })] }) });
-  const { runId } = await queue.enqueue('a', 'Pay.');
-  for (let outcome = await queue.finished(runId); outcome.status === 'suspended'; ) {
-    await queue.answer(outcome.pending![0]!.id, { type: 'approve' });
-    outcome = await queue.finished(runId);
+
+  async function asking(...rest: ReturnType<typeof text>[]) {
+    const on = fleet();
+    const model = scriptedModel([ask, ...rest]);
+    const agent = new Agent({ model, tools: [pay], middleware: [approval({ policy: { pay: 'ask' } })] });
+    await on.work({ a: agent });
+    const { runId } = await on.queue.enqueue('a', 'Pay.', { sessionId: 's' });
+    const outcome = await on.queue.finished(runId);
+    /** Records that stay until somebody deletes them. */
+    const forever = async () => {
+      const records = await on.redis.keys(`{${on.queue.prefix}}:q:[iq]:*`);
+      const kept = await Promise.all(records.map((record) => on.redis.pttl(record)));
+      return records.filter((_, i) => kept[i]! < 0).map((record) => record.split(':q:')[1]!);
+    };
+    expect(await forever()).toContain(`i:${runId}`);
+    return { ...on, agent, runId, outcome, forever };
   }
-  const records = await redis.keys(`{${queue.prefix}}:q:i:*`);
-  const kept = await Promise.all(records.map((record) => redis.pttl(record)));
-  // -1: for ever.
-  expect(kept.filter((ms) => ms < 0)).toEqual([]);
+
+  it('once all its questions are answered, one after the other', async () => {
+    const { queue, runId, outcome, forever } = await asking(ask, ask, text('Paid.'));
+    for (let now = outcome; now.status === 'suspended'; now = await queue.finished(runId))
+      await queue.answer(now.pending![0]!.id, { type: 'approve' });
+    await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+  });
+
+  it('once a new message has ended it, also if that one asks', async () => {
+    const { queue, runId, forever } = await asking(ask, text('Fine.'));
+    const next = await queue.enqueue('a', 'Pay less.', { sessionId: 's' });
+    expect(await queue.finished(next.runId)).toMatchObject({ status: 'suspended' });
+    expect(await forever()).not.toContain(`i:${runId}`);
+    await queue.finished((await queue.enqueue('a', 'Never mind.', { sessionId: 's' })).runId);
+    await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+  });
+
+  it('once somebody has resumed it by its session', async () => {
+    const { queue, outcome, forever } = await asking(ask, text('Paid.'));
+    const answer = { [outcome.pending![0]!.id]: { type: 'approve' } as const };
+    const again = await queue.resume('a', { sessionId: 's', answers: answer });
+    const asked = await queue.finished(again.runId);
+    expect(asked).toMatchObject({ status: 'suspended' });
+    const answers = { [asked.pending![0]!.id]: { type: 'approve' } as const };
+    const last = await queue.resume('a', { sessionId: 's', answers });
+    expect(await queue.finished(last.runId)).toMatchObject({ status: 'done', text: 'Paid.' });
+    await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+  });
+
+  it('but stays if a job of the session failed before its run', async () => {
+    const { queue, runId, outcome, forever } = await asking(text('Paid.'));
+    const other = await queue.enqueue('nobody', 'Hi.', { sessionId: 's' });
+    expect(await queue.finished(other.runId)).toMatchObject({ status: 'failed' });
+    expect(await forever()).toContain(`i:${runId}`);
+    await queue.answer(outcome.pending![0]!.id, { type: 'approve' });
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ text: 'Paid.' });
+    await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+  });
 });

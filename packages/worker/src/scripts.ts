@@ -9,8 +9,9 @@
  * said under an idempotency key; `s:` the jobs of a
  * session in order, of which only the first may run; `t:` what a tenant has waiting, by priority and age; `ring` tenants by
  * virtual time; `lim` tenants whose rate is used up, and until when; `r:` the latest starts of a tenant; `rates` the rules;
- * `in` what BullMQ has and is not finished, and `off` what waits there for another try; `adm` what BullMQ was not seen to have
- * yet; `told` what was cancelled while it ran, and why; `wait` what has not begun, by age;
+ * `q:` the job of a session whose run waits for an answer; `in` what BullMQ has and is not finished, and `off` what waits there
+ * for another try; `adm` what BullMQ was not seen to have yet; `told` what was cancelled while it ran, and why; `wait` what has
+ * not begun, by age;
  * `cap`, `beat` and `room` workers and how much they take. Channels: `ev:` the ends of jobs of a session; `lv:` what happens
  * in its run, for those who follow it; `w:` what a worker is told, and `ctl` what all of them are.
  *
@@ -95,6 +96,13 @@ local function forget(id, keepMs)
   call('PEXPIRE', item, keepMs)
   local own = key('i:', call('HGET', item, 'k'))
   if call('HGET', own, 'by') == id then call('PEXPIRE', own, keepMs) end
+end
+
+-- The run of this job doesn't wait for an answer any more. Another job may have gone on with it.
+local function forgetRun(id, keepMs)
+  for _, one in ipairs({ id, call('HGET', key('i:', id), 'by') or '' }) do
+    if call('HGET', key('i:', one), 'st') == 'f' then forget(one, keepMs) end
+  end
 end
 
 -- Gives the job its idempotency key. False if another job has it.
@@ -196,18 +204,42 @@ local first = call('LINDEX', key('s:', ARGV[1]), 0)
 local worker = first and call('HGET', key('i:', first), 'w')
 return worker and call('PUBLISH', key('w:', worker), ARGV[1]) or 0`;
 
-/** `id, result, status, keepMs, of, times` → how often somebody spoke to its session while it ran; turns. */
+/**
+ * `id, result, status, keepMs, of, times, run` → how often somebody spoke to its session while it ran; turns; the job whose run
+ * waited for an answer before, if that was another run, or ''. `run`: the job whose run it worked on.
+ */
 export const FINISH = `${COMMON}
 local id = ARGV[1]
 local item = key('i:', id)
 -- It was sent back meanwhile.
 if (call('HGET', item, 'g') or '0') ~= ARGV[6] then return { 0, admit() } end
-local spoken = tonumber(call('HGET', item, 'sp') or '0')
-if call('HGET', item, 'st') ~= 'f' then call('HINCRBY', key('stats'), ARGV[3], 1) end
-over(id, ARGV[2], ARGV[4])
--- The job that asked need not be remembered any longer than the one that went on with its run.
-if ARGV[5] ~= '' and tonumber(ARGV[4]) > 0 then forget(ARGV[5], ARGV[4]) end
-return { spoken, admit() }`;
+local known = call('HMGET', item, 'sp', 'st', 's')
+local spoken, asks, keepMs, run = tonumber(known[1] or '0'), ARGV[3] == 'suspended', ARGV[4], ARGV[7]
+if known[2] ~= 'f' then call('HINCRBY', key('stats'), ARGV[3], 1) end
+-- A run may wait for weeks. Its questions name the job that began it, and that one knows who went on with it.
+local waits = asks and (run == id or ARGV[5] ~= '')
+over(id, ARGV[2], waits and '0' or keepMs)
+if not known[3] then return { spoken, admit(), '' } end
+if not asks and ARGV[5] ~= '' then forgetRun(ARGV[5], keepMs) end
+local waiting = key('q:', known[3])
+local before = call('GET', waiting) or ''
+if asks then
+  -- A session has one open run.
+  if before ~= '' and before ~= run then forgetRun(before, keepMs) end
+  call('SET', waiting, run)
+  return { spoken, admit(), '' }
+end
+if before ~= run then return { spoken, admit(), before } end
+call('DEL', waiting)
+forgetRun(run, keepMs)
+return { spoken, admit(), '' }`;
+
+/** `session, job, keepMs`: its run doesn't wait for an answer any more. */
+export const WAITED = `${COMMON}
+local waiting = key('q:', ARGV[1])
+if call('GET', waiting) == ARGV[2] then call('DEL', waiting) end
+forgetRun(ARGV[2], ARGV[3])
+return 0`;
 
 /** `id`: it waits for another try, and leaves its place to others → 0; turns. */
 export const RELEASE = `${COMMON}

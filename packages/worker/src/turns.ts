@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Job, Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
-import type { JobData, Outcome } from './jobs.js';
+import { type JobData, jobOf, type Outcome } from './jobs.js';
 import type { Reach } from './reach.js';
 import {
   BEAT,
@@ -18,6 +18,7 @@ import {
   SPEAK,
   START,
   SWEEP,
+  WAITED,
 } from './scripts.js';
 
 /** At most so many runs of a tenant begin in so many milliseconds, in the whole fleet. */
@@ -105,26 +106,28 @@ export class Turns {
     await this.run(LISTEN, sessionId);
   }
 
-  /** True if somebody sent a message to the session while the job ran. */
   async finish(
     id: string,
     outcome: Outcome,
     { of = '', redriven = 0 }: Pick<JobData, 'of' | 'redriven'>,
-  ): Promise<boolean> {
-    const { status } = outcome;
-    // A run that waits for an answer may wait for weeks.
-    const keepMs = status === 'suspended' ? 0 : this.keepMs;
-    const [spoken, turn] = await this.run<[number, Turn]>(
+  ): Promise<Finished> {
+    const [spoken, turn, waited] = await this.run<[number, Turn, string?]>(
       FINISH,
       id,
       JSON.stringify(outcome),
-      status,
-      keepMs,
+      outcome.status,
+      this.keepMs,
       of,
       redriven,
+      jobOf(outcome.runId),
     );
     await this.give(turn);
-    return spoken > 0;
+    return { spoken: spoken > 0, ...(waited && { waited }) };
+  }
+
+  /** The run of this job doesn't wait for an answer any more. */
+  async waited(sessionId: string, job: string): Promise<void> {
+    await this.run(WAITED, sessionId, job, this.keepMs);
   }
 
   async release(id: string): Promise<void> {
@@ -192,7 +195,7 @@ export class Turns {
         text: '',
         error: { message: job?.failedReason ?? 'The job was removed from BullMQ.' },
       };
-      const spoken = await this.finish(id, ended as Outcome, { ...job?.data, redriven });
+      const { spoken } = await this.finish(id, ended as Outcome, { ...job?.data, redriven });
       if (spoken && job) spokenTo.push(job);
     }
     return spokenTo;
@@ -320,6 +323,14 @@ export class Turns {
       }
     });
   }
+}
+
+/** What the end of a job leaves to do. */
+export interface Finished {
+  /** Somebody sent a message to the session while it ran. */
+  readonly spoken: boolean;
+  /** The job whose run waited for an answer before. A new run has ended that one, unless this job failed before it began. */
+  readonly waited?: string;
 }
 
 /** A job by its record. */

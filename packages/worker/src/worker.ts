@@ -1,7 +1,7 @@
 /** `createWorker`: runs agents, in any number of processes. */
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
-import { type Agent, AlliumError } from 'allium';
+import { type Agent, AlliumError, type Session } from 'allium';
 import { checkFunction, checkInteger, checkMethods, checkOptions, checkValue, kinds } from 'allium/kit';
 import { type Job, UnrecoverableError, WaitingError, Worker } from 'bullmq';
 import { type Appended, Fence, fencedStore, type Opening, openAhead } from './fenced-store.js';
@@ -312,19 +312,26 @@ class FleetWorker implements AgentWorker {
    * Records the end of a job before BullMQ hears of it: if this process dies in between, the next one finds it here.
    */
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
-    const spoken = await this.backend.turns.finish(id, outcome, data);
+    const { turns } = this.backend;
+    const { spoken, waited } = await turns.finish(id, outcome, data);
     // Somebody spoke to the run. If it was too late for it, another one answers.
-    if (spoken && (await this.hasUnheard(data))) await answerUnheard(this.backend, id, data);
+    if (spoken && (await this.has(data, (session) => session.queued())))
+      await answerUnheard(this.backend, id, data);
+    if (waited !== undefined && !(await this.has(data, (session) => session.pending())))
+      await turns.waited(data.sessionId, waited);
   }
 
-  private async hasUnheard({ agent, sessionId, tenant }: JobData): Promise<boolean> {
+  /** Does the session have any of these? Yes, if nobody can say. */
+  private async has(
+    { agent, sessionId, tenant }: JobData,
+    read: (session: Session) => Promise<readonly unknown[]>,
+  ): Promise<boolean> {
     const session = this.agents
       .get(agent)
       ?.session(sessionId, { store: this.settings.store, ...(tenant !== undefined && { tenant }) });
-    // If nobody can say, the other run finds out.
     return (
       !session ||
-      session.queued().then(
+      read(session).then(
         ({ length }) => length > 0,
         () => true,
       )
