@@ -189,12 +189,12 @@ export class Recorder implements Recording {
     const started = this.started();
     // The wall clock may have been set since the last call.
     this.start = started - (this.run.clock.now() - this.since.at);
-    return (_answer, error) => {
+    return (answer, error) => {
       const about: Partial<Writable<TraceRecord>> = {};
       if (sent) about.sent = isJudged ? sent : withheldSent(sent);
       if (messageId) about.messageId = messageId;
       if (name) about.caller = name;
-      const act = this.ended(MODEL, ctx, started, about, error, n, callFacts(ctx).attempts);
+      const act = this.ended(MODEL, ctx, started, about, { answer, error }, n, callFacts(ctx).attempts);
       if (sent && !isJudged) this.unjudged.push({ act, sent });
     };
   }
@@ -221,24 +221,25 @@ export class Recorder implements Recording {
   executes(ctx: ToolContext): (result: ToolResult | undefined, error?: unknown) => void {
     const started = this.started();
     const n = this.next();
-    return (result, error) => {
-      const agentId = this.quietly(() => (Object(result?.details) as { agentId?: unknown }).agentId);
+    return (answer, error) => {
+      const agentId = this.quietly(() => (Object(answer?.details) as { agentId?: unknown }).agentId);
       const about = typeof agentId === 'string' ? { agentId } : undefined;
-      this.ended(TOOL, ctx, started, about, error, n, callFacts(ctx).attempts);
+      this.ended(TOOL, ctx, started, about, { answer, error }, n, callFacts(ctx).attempts);
     };
   }
 
+  /** What came without an answer failed, also if nothing was thrown, as by `Promise.reject()`. */
   private ended(
     slot: Pick<Slot, 'by' | 'hook' | 'seam'>,
     ctx: Context,
     started: number,
     about: Partial<TraceRecord> | undefined,
-    thrown: unknown,
+    { answer, error: thrown }: { readonly answer: unknown; readonly error: unknown },
     n: number,
     attempt: number,
   ): Act {
     const ms = this.now() - started;
-    if (thrown === undefined) return this.add(slot, 'called', ctx, started, ms, about, n, attempt);
+    if (answer !== undefined) return this.add(slot, 'called', ctx, started, ms, about, n, attempt);
     const kind = controlKind(thrown);
     if (kind) return this.add(slot, SIGNALS[kind], ctx, started, ms, about, n, attempt);
     const error = this.quietly(() => this.telling.error(thrown, ctx)) ?? { name: 'Error' };

@@ -6,6 +6,7 @@ import {
   assistantMessage,
   type Message,
   type Middleware,
+  type Model,
   memoryStore,
   type RunTrace,
   readTrace,
@@ -237,6 +238,38 @@ describe('a trace', () => {
     expect(error!.stack).toContain('trace.test.ts');
     expect(callId).toBeTypeOf('string');
     expect(JSON.stringify(messages)).not.toContain('trace.test.ts');
+  });
+});
+
+describe('a failure that throws nothing, as Promise.reject() does,', () => {
+  it('is recorded as one, of a tool and of a model', async () => {
+    const model = scriptedModel([toolCalls({ name: 'rejects', args: {} }), text('ok')]);
+    let down = true;
+    const flaky: Model = {
+      provider: 'p',
+      id: 'm',
+      stream(...args) {
+        if (!down) return model.stream(...args);
+        down = false;
+        return Promise.reject() as never;
+      },
+    };
+    const rejects = tool({
+      name: 'rejects',
+      description: '',
+      input: z.object({}),
+      execute: () => Promise.reject(),
+    });
+    const again: Middleware = {
+      name: 'again',
+      onError: (ctx) => (ctx.seam === 'model' ? 'retry' : undefined),
+    };
+    const agent = new Agent({ model: flaky, tools: [rejects], middleware: [again] });
+    const { trace } = await agent.run('x', change);
+    expect(acts(trace)).toEqual(
+      expect.arrayContaining(['model stream failed', 'model stream called', 'tool execute failed']),
+    );
+    expect(recordOf(trace, 'tool').error).toMatchObject({ message: 'undefined' });
   });
 });
 
