@@ -356,6 +356,15 @@ describe('an observer that throws', () => {
     expect(lines).toEqual([inspect(['[allium] observer "observer 1" threw: "obs ***"'])]);
   });
 
+  it('is not called slow if it rejects with nothing', async () => {
+    const { agent, close, lines } = await make('[allium]\nmodel = "offline"', {
+      observers: [() => Promise.reject()],
+    });
+    await agent.run('Hi');
+    await close();
+    expect(lines).toEqual([inspect(['[allium] observer "observer 1" threw: undefined'])]);
+  });
+
   it('is reported to onObserverError every time, without secrets', async () => {
     const problems: ObserverProblem[] = [];
     const { agent, close, lines } = await make(TOML, { onObserverError: (one) => void problems.push(one) });

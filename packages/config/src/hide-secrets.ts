@@ -207,9 +207,9 @@ export function observerReport(
     const { observer, error, dropped } = problem;
     const thrown = error instanceof Error ? error.message : error;
     const what =
-      error === undefined
-        ? `is too slow: ${dropped} events dropped`
-        : `threw: ${describeValue(typeof thrown === 'string' ? redact(thrown) : redactDeep(thrown, redact))}`;
+      'error' in problem
+        ? `threw: ${describeValue(typeof thrown === 'string' ? redact(thrown) : redactDeep(thrown, redact))}`
+        : `is too slow: ${dropped} events dropped`;
     const line = `[allium] observer "${observer}" ${what}`;
     if (said.has(line) || said.size >= REMEMBERED) return;
     said.add(line);

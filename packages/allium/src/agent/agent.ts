@@ -257,8 +257,8 @@ function checkId(id: string): string {
 
 function warn(problem: ObserverProblem): void {
   const what =
-    problem.error === undefined
-      ? `is too slow; ${problem.dropped} events were dropped`
-      : `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`;
+    'error' in problem
+      ? `threw: ${shown(problem.error instanceof Error ? problem.error.message : problem.error)}`
+      : `is too slow; ${problem.dropped} events were dropped`;
   globalThis.console.warn(terminalText(`[allium] observer "${problem.observer}" ${what}`));
 }

@@ -8,7 +8,7 @@ import {
   tool,
 } from 'allium';
 import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { ObserverFeed } from './observer-feed.js';
 
@@ -275,6 +275,15 @@ describe('observers', () => {
     for (const name of ['a', 'b', 'c']) feed.push(event(name));
     await feed.idle();
     expect(log).toEqual(['a', 'b', 'c']);
+  });
+
+  it('that reject with nothing are not called slow', async () => {
+    const warn = vi.spyOn(console, 'warn').mockImplementation(() => {});
+    const agent = new Agent({ model: scriptedModel([text('Hi.')]), observers: [() => Promise.reject()] });
+    await agent.run('hi');
+    await agent.observersIdle();
+    expect(warn.mock.calls[0]).toEqual(['[allium] observer "observer 1" threw: undefined']);
+    warn.mockRestore();
   });
 
   it('that are too slow lose the oldest events, counted and reported', async () => {
