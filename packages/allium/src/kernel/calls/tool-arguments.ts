@@ -146,9 +146,20 @@ async function misfit(
 ): Promise<string | undefined> {
   const originals = originalArguments(ctx, raw);
   if (originals === raw || (await checkWithSchema(ctx, originals)).issues)
-    return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(issues)}`;
+    return `Invalid arguments for "${ctx.tool!.name}":\n${describeIssues(issues)}${replacedHint(ctx)}`;
   ctx._take(raw, deepFreeze(copyOf(raw)));
   return undefined;
+}
+
+/** The schema may not take what a guard put into the arguments. The model can't know that, and would write them again. */
+function replacedHint({ _run: { changes, turn } }: ToolContext): string {
+  const guards = changes.flatMap((change) => {
+    const { point, action } = change.verdict ?? {};
+    const replaced = point === 'tool-args' && (action === 'redact' || action === 'rewrite');
+    return replaced && change.turn === turn ? [`"${change.by}"`] : [];
+  });
+  if (guards.length === 0) return '';
+  return `\nParts of the arguments of this turn were replaced by ${[...new Set(guards)].join(', ')}. If that is why, do not send them again.`;
 }
 
 /** Names the tool in the error of its schema, which doesn't know whose it is. */

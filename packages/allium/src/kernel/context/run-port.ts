@@ -19,6 +19,7 @@ import type {
 import type { GuardVerdict } from '../protocol/guard.js';
 import type { Limits, SessionLimits } from '../protocol/limits.js';
 import type { Plan } from '../protocol/middleware.js';
+import type { Change } from '../protocol/result.js';
 import type { StopRun } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
@@ -47,6 +48,8 @@ interface RunFacts {
   output: unknown;
   /** Sets it after removing what guards find in it. */
   setOutput(output: unknown): void;
+  /** What middleware have done so far. */
+  readonly changes: readonly Change[];
   /** The messages this run has added to the history. */
   newMessages(): readonly Message[];
   /** The name of the middleware at this position. */
