@@ -1,7 +1,7 @@
 /** Placeholders that guards put in place of originals, in what leaves the session. */
 
 import { internal } from '../kernel/context/context.js';
-import { placeholders } from '../kernel/guards/restore.js';
+import { answerRestorers, placeholders, restoredValue } from '../kernel/guards/restore.js';
 import { textsIn, toStoredJson } from '../kernel/lib/json-texts.js';
 import type { ModelResponse } from '../kernel/messages/messages.js';
 import type { Context, ModelContext } from '../kernel/protocol/contexts.js';
@@ -17,6 +17,17 @@ export function withoutPlaceholders(text: string, ctx: Context): string {
     at = end;
   }
   return out + text.slice(at);
+}
+
+/**
+ * A JSON value of an answer with the originals of its placeholders, if they will be restored: for the caller of the run, or for
+ * the tools of a sub-agent's caller. To check the value only: hooks, history and models keep the placeholders.
+ */
+export function withOriginals<T>(value: T, ctx: Context): T {
+  const guards = ctx.parentRunId === undefined ? answerRestorers(ctx.plan) : ctx.plan.restores;
+  return guards.length === 0
+    ? value
+    : restoredValue(guards, value, { for: 'answer', context: internal(ctx) });
 }
 
 /**

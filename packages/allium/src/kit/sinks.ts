@@ -21,7 +21,7 @@ import type { Request } from '../kernel/protocol/store.js';
 
 export type { CallVerdict } from '../kernel/context/run-port.js';
 export { hasCallVerdict, rememberVerdict } from '../kernel/guards/call-verdicts.js';
-export { hasNewPlaceholders, withoutPlaceholders } from './placeholders.js';
+export { hasNewPlaceholders, withOriginals, withoutPlaceholders } from './placeholders.js';
 
 /**
  * The messages of a request as guards let the model see them; of a guard's own request, only hashes. Each message is judged once per run, however often you ask.

@@ -3,6 +3,7 @@ import { approval } from 'allium/middleware/approval';
 import { cache } from 'allium/middleware/cache';
 import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
 import { retry } from 'allium/middleware/retry';
+import { structuredOutput } from 'allium/middleware/structured-output';
 import { todoList } from 'allium/middleware/todo-list';
 import { toolCache } from 'allium/middleware/tool-cache';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -207,6 +208,53 @@ describe('placeholders', () => {
     // What only the sub-agent saw stays a placeholder, and is nobody else's.
     expect(said).toMatch(/^Found bob@example\.org, <EMAIL_[0-9a-f]{12}>\.$/);
   });
+});
+
+it.each(['json', 'tool'] as const)(
+  'a structured answer (%s) has to fit as its reader gets it',
+  async (mode) => {
+    const schema = z.object({ to: z.email(), list: z.array(z.email()) });
+    const answer = (messages: unknown) => {
+      const to = /<EMAIL_1>/.exec(JSON.stringify(messages))![0];
+      const args = { to, list: [to] };
+      return mode === 'tool' ? toolCalls({ name: 'final_answer', args }) : text(JSON.stringify(args));
+    };
+    for (const restoreAnswer of [true, false])
+      for (const first of [true, false]) {
+        const output = structuredOutput({ schema, mode, maxRepairs: 0 });
+        const hidden = tokenize({ restoreAnswer });
+        const middleware = first ? [hidden, output] : [output, hidden];
+        const model = scriptedModel([({ messages }) => answer(messages)], { repeat: true });
+        const agent = new Agent({ model, middleware });
+        const { result, error, events } = await collect(agent.stream('Write to ann@example.org.'));
+        const want = { to: 'ann@example.org', list: ['ann@example.org'] };
+        if (restoreAnswer) expect(result?.output).toEqual(want);
+        else expect(error?.code).toBe('OUTPUT_INVALID');
+        const told = events.filter(({ type }) => type !== 'message_update' && type !== 'message_end');
+        if (!restoreAnswer) expect(JSON.stringify(told)).not.toContain('ann@example.org');
+        if (restoreAnswer) expect((await agent.run('Again to ann@example.org.')).output).toEqual(want);
+      }
+  },
+);
+
+it('a structured answer of a sub-agent may hold placeholders: the tools of its caller get the values', async () => {
+  const { given, mail } = echo();
+  const found = (messages: unknown) => /<EMAIL_\w+>/.exec(JSON.stringify(messages))![0];
+  const kid = scriptedModel([({ messages }) => text(JSON.stringify({ to: found(messages) }))]);
+  const child = new Agent({
+    model: kid,
+    middleware: [structuredOutput({ schema: z.object({ to: z.email() }), maxRepairs: 0 })],
+  });
+  const model = scriptedModel([
+    ({ messages }) => toolCalls({ name: 'ask', args: { prompt: `Who is ${found(messages)}?` } }),
+    ({ messages }) => toolCalls({ name: 'mail', args: { to: found(messages.at(-1)) } }),
+    text('Done.'),
+  ]);
+  const tools = [mail, child.asTool({ name: 'ask', description: 'Asks.' })];
+  const agent = new Agent({ model, tools, middleware: [tokenize()] });
+  const { messages } = await agent.run('Write to ann@example.org.');
+  expect(textOf(messages[2]!)).toBe('{"to":"<EMAIL_1>"}');
+  expect(given).toEqual(['ann@example.org']);
 });
 
 describe('guards of arguments', () => {

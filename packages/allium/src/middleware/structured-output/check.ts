@@ -1,7 +1,7 @@
 /** Reads an answer: JSON that fits the schema, or what is wrong with it. */
 
-import { AlliumError, type ModelResponse, type StandardSchema, textOf } from '../../index.js';
-import { describeIssues, isRecord, messageOf } from '../../kit/index.js';
+import { AlliumError, type Context, type ModelResponse, type StandardSchema, textOf } from '../../index.js';
+import { describeIssues, isRecord, messageOf, withOriginals } from '../../kit/index.js';
 import { cut } from '../../texts/cut.js';
 
 /** How much of a rejected answer an error message quotes. */
@@ -13,6 +13,7 @@ export async function check<Output>(
   schema: StandardSchema<unknown, Output>,
   response: ModelResponse,
   wraps: boolean,
+  ctx: Context,
 ): Promise<Checked<Output>> {
   const parsed = parse(textOf(response));
   if ('problem' in parsed) {
@@ -24,7 +25,12 @@ export async function check<Output>(
   // An answer in a fence has its wrapper still.
   const wrapper = first.issues && wraps && isWrapper(parsed.value) ? parsed.value : undefined;
   const result = wrapper ? await standard.validate(wrapper.value) : first;
-  return result.issues ? { problem: describeIssues(result.issues) } : { value: result.value };
+  if (!result.issues) return { value: result.value };
+  // A placeholder need not fit if its original does, which comes back later. The value stays as the model wrote it.
+  const { value } = wrapper ?? parsed;
+  const read = withOriginals(value, ctx);
+  if (read !== value && !(await standard.validate(read)).issues) return { value: value as Output };
+  return { problem: describeIssues(result.issues) };
 }
 
 function isWrapper(value: unknown): value is { readonly value: unknown } {

@@ -154,7 +154,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
       async onRunEnd(ctx) {
         const { message } = ctx;
         if (ctx.output !== undefined || !message || toolCallsOf(message).length > 0) return;
-        const checked = await check(schema, message, wraps);
+        const checked = await check(schema, message, wraps, ctx);
         if ('value' in checked) ctx.setOutput(checked.value);
       },
     }),
@@ -183,7 +183,7 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
 
   async function judge(response: ModelResponse, ctx: TurnContext): Promise<TurnAction | undefined> {
     const used = ctx.state.get(repairs);
-    const checked = await check(schema, response, wraps);
+    const checked = await check(schema, response, wraps, ctx);
     if ('value' in checked) {
       if (used > 0) ctx.state.set(repairs, 0);
       ctx.metadata.parsed = checked.value;
