@@ -210,6 +210,45 @@ describe.each(Object.entries(SESSIONS))('a crash at every append of a session wi
   });
 });
 
+it('D3 what is counted at the end of a turn counts once if a message is refused before the next', async () => {
+  const strict = defineMiddleware({
+    name: 'strict',
+    guard: {
+      on: ['input'],
+      judge: ({ text }) => (text === 'bad' ? { type: 'deny', reason: 'No.' } : undefined),
+    },
+  });
+  const on = (store: Store) => {
+    const poke = tool({
+      name: 'poke',
+      description: 'Posts a message that is refused.',
+      input: z.any(),
+      idempotent: true,
+      execute: () => agent.session('s').steer('bad'),
+    });
+    const agent = agentOn(store, {
+      answers: [toolCalls({ name: 'poke', id: 'p' }), text('Done.')],
+      tools: [poke],
+      middleware: [loopGuard({ repeats: 2 }), strict],
+    });
+    return agent.session('s');
+  };
+  const calm = on(memoryStore());
+  await calm.run('go');
+  let died = true;
+  for (let n = 2; died; n++) {
+    const store = memoryStore();
+    died = await on(breakingStore(store, n).store)
+      .run('go')
+      .then(
+        () => false,
+        () => true,
+      );
+    if (died) await on(store).resume();
+    expect({ n, messages: await on(store).messages() }).toEqual({ n, messages: await calm.messages() });
+  }
+});
+
 it('D3 a limit still ends a run whose results were on their way to the store side by side', async () => {
   const store = memoryStore();
   // Like one on a network: it confirms later.
