@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { expectAnswersFromElsewhere } from '../../../test/answered-elsewhere.js';
 import { sessionHistoryChecks } from '../../../test/session-history-checks.js';
+import { startFailover } from '../test/failover.js';
 import { type RedisServer, startRedis } from '../test/redis-server.js';
 import { type RedisStoreOptions, redisStore } from './index.js';
 
@@ -284,6 +285,27 @@ describe('a server that stands still', () => {
     expect(result).toMatchObject({ status: 'done', text: 'done' });
     expect(results).toBe(2);
   });
+});
+
+it('goes on after a failover that leaves its connection open, with a server that refuses to write', async () => {
+  const failover = await startFailover();
+  const store = redisStore({ url: failover.url });
+  try {
+    const agent = new Agent({ model: scriptedModel(['done'], { repeat: true }), store });
+    const session = agent.session(newId());
+    await session.run('go');
+    await failover.fail();
+    await expect(session.run('go on')).rejects.toMatchObject({ code: 'STORE_FAILED' });
+    const again = () =>
+      session.run('go on').then(
+        ({ status }) => status,
+        ({ code }) => code,
+      );
+    await expect.poll(again).toBe('done');
+  } finally {
+    await store.close?.();
+    await failover.stop();
+  }
 });
 
 it('says that the server has used up its memory, and goes on with the run when there is room', async () => {

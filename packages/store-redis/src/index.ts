@@ -73,7 +73,7 @@ function connect(url: string, prefix: string): RedisStore {
   // successful append would be reported as a conflict. So the caller gets the error at once, while the client
   // connects again. (`autoResendUnfulfilledCommands: false` sounds right but leaves such commands unanswered
   // forever.)
-  const redis = new Redis(url, { maxRetriesPerRequest: 0 });
+  const redis = new Redis(url, { maxRetriesPerRequest: 0, reconnectOnError: isReplica });
   const { host, port, path } = redis.options;
   const trouble = { address: path ?? `${host}:${port}`, last: undefined as string | undefined };
   // A command that fails only says that it wasn't sent. Without a listener, each attempt to connect would be printed.
@@ -95,6 +95,11 @@ function unreachable({ address, last }: Trouble, cause: unknown): AlliumError {
     `Redis at ${address} cannot be reached${last ? `: ${last}` : ''}. Check that it runs and that \`url\` is its address.`,
     { cause, data: { address } },
   );
+}
+
+/** After a failover, the address leads to another server. This one was the primary and refuses to write. */
+function isReplica({ message }: Error): boolean {
+  return message.includes('READONLY');
 }
 
 class RedisStore implements Store {

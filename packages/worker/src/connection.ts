@@ -21,6 +21,16 @@ export interface ConnectionHooks {
 /** How long Redis may take to say goodbye. */
 export const CLOSE_MS = 1000;
 
+/** Also one of another copy of ioredis. */
+function isClient(connection: Connection): connection is Redis {
+  return typeof (connection as Partial<Redis>).duplicate === 'function';
+}
+
+/** After a failover, the address leads to another server. This one was the primary and refuses to write. */
+function isReplica({ message }: Error): boolean {
+  return message.includes('READONLY');
+}
+
 export class Connections {
   readonly redis: Redis;
   private readonly owned: boolean;
@@ -37,13 +47,16 @@ export class Connections {
   private lost = false;
 
   constructor(connection: Connection, hooks: ConnectionHooks, waitsForever: boolean) {
-    this.owned = !(connection instanceof Redis);
     this.hooks = hooks;
     // A worker waits for a Redis that is being restarted; a caller who enqueues gets an error after a while.
-    const options: RedisOptions = waitsForever ? { maxRetriesPerRequest: null } : {};
-    if (connection instanceof Redis) this.redis = connection;
+    const waits: RedisOptions = waitsForever ? { maxRetriesPerRequest: null } : {};
+    const options = { reconnectOnError: isReplica, ...waits };
+    // A client that gives up is of no use to a worker.
+    const another = isClient(connection) && waitsForever && connection.options.maxRetriesPerRequest !== null;
+    this.owned = another || !isClient(connection);
+    if (isClient(connection)) this.redis = another ? connection.duplicate(waits) : connection;
     else if (typeof connection === 'string') this.redis = new Redis(connection, options);
-    else this.redis = new Redis({ ...connection, ...options });
+    else this.redis = new Redis({ ...options, ...connection, ...waits });
     if (this.owned) this.noteDuplicates();
     const { path, host = 'localhost', port = 6379 } = this.redis.options;
     this.address = path ?? `${host}:${port}`;

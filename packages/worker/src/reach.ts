@@ -64,10 +64,11 @@ function isFull(error: unknown): boolean {
   return typeof message === 'string' && /^(ReplyError: )?OOM /.test(message);
 }
 
-/** Not an answer of Redis: there was none. */
+/** There was no answer of Redis, or it is a replica since a failover. */
 function isLostConnection(error: unknown): boolean {
   const { name, code, message } = (error ?? {}) as { name?: string; code?: string; message?: string };
   if (name === 'MaxRetriesPerRequestError' || name === 'ConnectionClosedError') return true;
   if (code !== undefined && /^(ECONN|ENOTFOUND|ETIMEDOUT|EPIPE|EHOSTUNREACH)/.test(code)) return true;
+  if (message?.includes('READONLY')) return true;
   return message === 'Connection is closed.' || message === 'Command timed out';
 }

@@ -1,0 +1,75 @@
+// The connections that queues and workers are given, and what a failover does to them.
+
+import { createRequire } from 'node:module';
+import { Agent, memoryStore } from 'allium';
+import { scriptedModel, text } from 'allium/testing';
+import { Redis } from 'ioredis';
+import { describe, expect, it } from 'vitest';
+import { startFailover } from '../../store-redis/test/failover.js';
+import { useFleets } from '../test/fleet.js';
+import { createQueue, createWorker } from './index.js';
+
+const { fleet, redis: server } = useFleets();
+const agent = () => new Agent({ model: scriptedModel([text('Done.')], { repeat: true }) });
+
+/** `ioredis`, loaded once more, as when another package depends on another release of it. */
+function anotherIoredis(): typeof Redis {
+  const require = createRequire(import.meta.url);
+  const loaded = Object.keys(require.cache).filter((file) => file.includes('/ioredis/'));
+  for (const file of loaded) delete require.cache[file];
+  return (require('ioredis') as { Redis: typeof Redis }).Redis;
+}
+
+describe('an open client', () => {
+  const clients: Record<string, () => Redis> = {
+    'with the settings of ioredis': () => new Redis(server().url),
+    'that waits for ever': () => new Redis(server().url, { maxRetriesPerRequest: null }),
+    'of another copy of ioredis': () => new (anotherIoredis())(server().url),
+  };
+  for (const [what, open] of Object.entries(clients))
+    it(`${what} works for a queue and a worker, and stays as it was`, async () => {
+      const client = open();
+      const { queue, store } = fleet();
+      const shared = { connection: client, prefix: queue.prefix, store };
+      const [mine, worker] = [
+        createQueue(shared),
+        createWorker({ ...shared, agents: { a: agent() }, drainOn: [] }),
+      ];
+      await worker.ready();
+      const { runId } = await mine.enqueue('a', 'Hi.');
+      expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.' });
+      await Promise.all([mine.close(), worker.close()]);
+      expect(await client.ping()).toBe('PONG');
+      expect(client.eventNames().filter((name) => typeof name === 'string')).toEqual([]);
+      client.disconnect();
+    });
+});
+
+it('a failover that leaves connections open, with a server that refuses to write, is noticed', async () => {
+  const failover = await startFailover();
+  const { url: connection } = failover;
+  const store = memoryStore();
+  const errors: unknown[] = [];
+  const queue = createQueue({ connection, store });
+  const worker = createWorker({
+    connection,
+    store,
+    agents: { a: agent() },
+    drainOn: [],
+    lockMs: 400,
+    onError: (error) => errors.push(error),
+  });
+  try {
+    await worker.ready();
+    const before = await queue.enqueue('a', 'Before.');
+    await queue.finished(before.runId);
+    await failover.fail();
+    await expect(queue.enqueue('a', 'Meanwhile.')).rejects.toMatchObject({ code: 'QUEUE_UNREACHABLE' });
+    const { runId } = await queue.enqueue('a', 'After.');
+    expect(await queue.finished(runId)).toMatchObject({ status: 'done' });
+    expect(errors.length).toBeGreaterThan(0);
+  } finally {
+    await Promise.all([queue.close(), worker.close()]);
+    await failover.stop();
+  }
+});
