@@ -11,16 +11,19 @@ export async function whenFinished(
 ): Promise<Outcome> {
   const id = jobOf(runId);
   signal?.throwIfAborted();
+  const unknown = () => new AlliumError('SESSION_UNKNOWN', `There is no job "${id}", or it ended long ago.`);
   const known = await turns.known(id);
-  if (!known) throw new AlliumError('SESSION_UNKNOWN', `There is no job "${id}", or it ended long ago.`);
+  if (!known) throw unknown();
   if (known.outcome && known.by === undefined) return known.outcome;
   const channel = turns.channel(known.sessionId);
   return new Promise((resolve, reject) => {
     const look = async (): Promise<void> => {
-      const { outcome } = (await turns.latest(id)) ?? {};
-      if (!outcome) return;
+      const latest = await turns.latest(id);
+      // Redis has lost it, or it ended while there was no connection, longer ago than is known.
+      if (!latest) return fail(unknown());
+      if (!latest.outcome) return;
       end();
-      resolve(outcome);
+      resolve(latest.outcome);
     };
     const fail = (error: unknown): void => {
       end();

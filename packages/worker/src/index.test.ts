@@ -1,4 +1,13 @@
-import { Agent, defineMiddleware, memoryStore, systemClock, textOf, tool } from 'allium';
+import {
+  Agent,
+  AlliumError,
+  defineMiddleware,
+  type Middleware,
+  memoryStore,
+  systemClock,
+  textOf,
+  tool,
+} from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { maxTurns } from 'allium/middleware/max-turns';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -301,6 +310,47 @@ describe('what becomes of a job', () => {
     expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Now it works.' });
     expect((await agent.session(sessionId, { store, tenant: 'acme' }).messages()).length).toBe(2);
     expect((await queue.failed()).map((one) => one.runId)).toEqual([next.runId]);
+  });
+
+  describe('says its message in the next try if the first failed before the history had it', () => {
+    /** What fails the first time, in different places before the first model call. */
+    const failing = (error: unknown): Record<string, Omit<Middleware, 'name'>> => {
+      let calls = 0;
+      const fail = (): void => {
+        if (calls++ === 0) throw error;
+      };
+      return {
+        'a guard of the input': { guard: { on: ['input'], judge: fail } },
+        'the run hook': {
+          async wrapRun(_ctx, next) {
+            fail();
+            await next();
+          },
+        },
+        'the hook before the run': { beforeRun: fail },
+        'the hook before the model': { beforeModel: fail },
+      };
+    };
+    const ways = {
+      'sent back': new Error('broken'),
+      'tried again': new AlliumError('RATE_LIMITED', 'Too many calls.'),
+    };
+    for (const [way, error] of Object.entries(ways))
+      for (const where of Object.keys(failing(error)))
+        it(`${where}, ${way}`, async () => {
+          const { queue, work, store, events } = fleet({ retry: { attempts: 2, delayMs: 10 } });
+          const model = scriptedModel([text('Hello.')], { repeat: true });
+          await new Agent({ model, store }).session('s').run('Earlier.');
+          const middleware = [defineMiddleware({ name: 'fails', ...failing(error)[where] })];
+          await work({ a: new Agent({ model, middleware }) });
+          const { runId } = await queue.enqueue('a', 'Hi.', { sessionId: 's' });
+          const first = await queue.finished(runId);
+          if (first.status === 'failed') expect(await queue.redrive()).toBe(1);
+          expect(await queue.finished(runId)).toMatchObject({ status: 'done', text: 'Hello.' });
+          expect(events.filter(({ type }) => type === 'started').length).toBe(2);
+          const messages = await new Agent({ model, store }).session('s').messages();
+          expect(messages.map(textOf)).toEqual(['Earlier.', 'Hello.', 'Hi.', 'Hello.']);
+        });
   });
 
   it('does not let a failed job hold up its session', async () => {

@@ -54,9 +54,9 @@ export async function runJob(job: JobRun): Promise<Outcome> {
   }
   if (data.kind === 'resume' && last === undefined)
     return aborted(base ?? id, sessionId, 'There is no run to resume.');
-  // The run failed, and its messages are in the history: the model is asked about them again.
-  if (last) return go(job, session, 'continue', retryId(jobOf(last.runId), last.tries));
-  return go(job, session, data.kind === 'continue' ? 'continue' : 'run', id);
+  const runId = last ? retryId(jobOf(last.runId), last.tries) : id;
+  // If the run failed, and its messages are in the history, the model is asked about them again.
+  return go(job, session, data.input === undefined || last?.heard ? 'continue' : 'run', runId);
 }
 
 /**
@@ -105,7 +105,13 @@ function aborted(runId: string, sessionId: string, message: string): Outcome {
 
 type LastRun =
   | { readonly state: 'open'; readonly runId: string; readonly tries: number; readonly seq: number }
-  | { readonly state: 'failed'; readonly runId: string; readonly tries: number }
+  | {
+      readonly state: 'failed';
+      readonly runId: string;
+      readonly tries: number;
+      /** A guard or a middleware may have failed before its messages were in the history. */
+      readonly heard: boolean;
+    }
   | { readonly state: 'ended'; readonly outcome: Outcome; readonly tries: number };
 
 /** The last run of a job, if it had any. */
@@ -129,7 +135,10 @@ export async function lastRun(
     (entry): entry is Entry & { type: 'run_end' } => entry.type === 'run_end' && entry.runId === runId,
   );
   if (end === undefined) return { state: 'open', runId, tries, seq: entries.at(-1)!.seq };
-  if (end.status === 'error') return { state: 'failed', runId, tries };
+  if (end.status === 'error') {
+    const heard = entries.some((entry) => entry.type === 'message' && jobOf(entry.runId) === job);
+    return { state: 'failed', runId, tries, heard };
+  }
   const said = entries.findLast(
     (entry): entry is Entry & { type: 'message' } =>
       entry.type === 'message' && entry.runId === runId && entry.message.role === 'assistant',

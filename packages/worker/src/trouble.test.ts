@@ -308,6 +308,14 @@ describe('a Redis that has lost its last writes', () => {
   });
 });
 
+it('whoever waits for a job that Redis has lost is told', async () => {
+  const { queue, redis } = fleet();
+  const { runId } = await queue.enqueue('a', 'Hi.');
+  const waiting = queue.finished(runId);
+  await redis.del(...(await redis.keys(`{${queue.prefix}}:*`)));
+  await expect(waiting).rejects.toMatchObject({ code: 'SESSION_UNKNOWN' });
+});
+
 describe('a job that somebody removes from BullMQ', () => {
   it('while it waits for another try ends, and its session goes on', async () => {
     const { queue, work, redis, events } = fleet({ retry: { attempts: 3, delayMs: 60_000 } });
