@@ -40,3 +40,18 @@ it('a new run comes in if its row says the text and fits the other filters', () 
   ];
   expect(ids(updated([row('a')], fresh, query)).sort()).toEqual(['a', 'asks', 'refund-1', 'stops']);
 });
+
+it.each<[string, Readonly<Record<string, string>>, readonly string[]]>([
+  ['no filter', {}, ['own', 'theirs']],
+  ['a tenant', { tenant: 'acme' }, ['own']],
+  ['sub-agents', { children: '1' }, ['own', 'theirs', 'child']],
+  ['a text with spaces around it', { text: ' OWN ' }, ['own']],
+  ['a cost that is no number', { minCostUsd: 'much' }, ['own', 'theirs']],
+])('new runs that come in with %s', (_, query, shown) => {
+  const fresh = [
+    row('own', { tenant: 'acme' }),
+    row('theirs', { tenant: 'b' }),
+    row('child', { child: true }),
+  ];
+  expect(ids(updated([], fresh, query))).toEqual(shown);
+});
