@@ -81,7 +81,7 @@ async function resolve(call: Call): Promise<void> {
 function unknownTool(name: string, { offered, tools }: CallBatch): string {
   if (offered?.includes(name))
     return `"${name}" was offered by a middleware for one model call only. The run was resumed since, and the tool is gone.`;
-  const known = tools.slice(0, 50).map((tool) => tool.name);
+  const known = (offered ?? tools.map((tool) => tool.name)).slice(0, 50);
   const list = known.length > 0 ? `Available: ${known.join(', ')}.` : 'No tools are available.';
   return `There is no tool "${name}". ${list}`;
 }

@@ -360,3 +360,51 @@ describe('cells', () => {
     expect(await states(store)).toEqual([10, 11]);
   });
 });
+
+it.each([3, 4, 5, 6, 7, 8])(
+  'a batch that runs in turn does so after a crash at append %s, too',
+  async (at) => {
+    const store = memoryStore();
+    const ran: string[] = [];
+    const quit: Tool['execute'] = async (_, ctx) => {
+      await settle();
+      ctx.stop('stopped', 'Enough.');
+    };
+    const tools = [
+      { ...make('first', () => 'first'), sequential: true },
+      { ...make('quit', quit), idempotent: true },
+      make('act', () => void ran.push('act')),
+    ];
+    const sessionOf = (on: Store) => {
+      const model = scriptedModel([toolCalls({ name: 'first' }, { name: 'quit' }, { name: 'act' })]);
+      return new Agent({ model, tools, store: on }).session('s');
+    };
+    await sessionOf(breakingStore(store, at).store)
+      .run('go')
+      .catch(() => {});
+    const { open } = (await store.read('s', 1)).reduce(
+      (state, { type }) => ({ open: type === 'run_start' || (state.open && type !== 'run_end') }),
+      { open: false },
+    );
+    if (open) await sessionOf(store).resume();
+    expect(ran).toEqual([]);
+  },
+);
+
+it('an unknown tool is answered with the tools the model was offered, after a crash too', async () => {
+  const store = memoryStore();
+  const own = make('own', () => 'own');
+  const adding: Middleware = {
+    name: 'adding',
+    beforeModel(ctx) {
+      ctx.tools = [...ctx.tools, own];
+    },
+  };
+  const sessionOf = (on: Store, ...script: Parameters<typeof scriptedModel>[0]) =>
+    new Agent({ model: scriptedModel(script), middleware: [adding], store: on }).session('s');
+  await sessionOf(breakingStore(store, 3).store, toolCalls({ name: 'nosuch' }), text('done'))
+    .run('go')
+    .catch(() => {});
+  const { messages } = await sessionOf(store, text('done')).resume();
+  expect(textOf(messages[2]!)).toBe('There is no tool "nosuch". Available: own.');
+});

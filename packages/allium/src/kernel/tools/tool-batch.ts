@@ -107,13 +107,14 @@ export class ToolBatch implements CallBatch {
     return open.decided !== undefined && open.decided.verdicts.size > 0;
   }
 
-  /** Do the calls run one after the other? */
+  /** Do the calls run one after the other? A resume must not change that, so calls with results count too. */
   private get isInTurn(): boolean {
-    const { open, runner } = this;
+    const { open, runner, batch, tools } = this;
     return (
       open.length === 1 ||
       runner.agent.toolExecution === 'sequential' ||
-      open.some(({ ctx }) => ctx.tool?.sequential)
+      open.some(({ ctx }) => ctx.tool?.sequential) ||
+      (batch.answered > 0 && batch.calls.some(({ name }) => runner.findTool(name, tools)?.sequential))
     );
   }
 
