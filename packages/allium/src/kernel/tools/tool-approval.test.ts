@@ -49,7 +49,8 @@ describe('an ask', () => {
       'reject without a reason': {
         decision: { type: 'reject' },
         ran: [],
-        result: /^The call was rejected\.$/,
+        result:
+          /^A person rejected this call, so it was not run\. Do not make it again unless you are asked to\.$/,
         isError: true,
       },
       respond: {

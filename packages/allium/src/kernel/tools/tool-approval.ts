@@ -240,6 +240,9 @@ async function releasedDecision(call: Call, { block, ...rest }: CallDecision): P
   return result ? { ...rest, result } : rest;
 }
 
+/** Small models make a call again unless they are told not to. */
 function rejection({ reason }: Decision & { type: 'reject' }): string {
-  return reason ?? 'The call was rejected.';
+  return (
+    reason ?? 'A person rejected this call, so it was not run. Do not make it again unless you are asked to.'
+  );
 }
