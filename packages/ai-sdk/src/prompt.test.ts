@@ -45,6 +45,11 @@ describe('toPrompt', () => {
       },
     ]);
     expect(toPrompt('', [userMessage(''), assistant([{ type: 'text', text: '' }])], anthropic)).toEqual([]);
+    expect(toPrompt(' \n', [], anthropic)).toEqual([]);
+    const systemBlocks = [{ text: 'Be kind.' }, { text: ' ' }];
+    expect(toPrompt('Be kind.\n\n ', [], { ...anthropic, systemBlocks })).toEqual([
+      { role: 'system', content: 'Be kind.' },
+    ]);
   });
 
   it('puts the results of one turn into one message, in order', () => {
@@ -91,6 +96,31 @@ describe('toPrompt', () => {
       expect(output(blank)).toEqual({ type: 'text', value: '(no output)' });
     expect(output([text(''), text('one')])).toEqual({ type: 'text', value: 'one' });
     expect(output([text(''), image])).toMatchObject({ type: 'content', value: [{ mediaType: 'image/png' }] });
+  });
+
+  it('leaves out texts without a word, which Anthropic refuses, unless a user said nothing else', () => {
+    const text = (value: string, metadata?: object) => ({
+      type: 'text' as const,
+      text: value,
+      ...(metadata && { metadata: metadata as Record<string, unknown> }),
+    });
+    const call = { type: 'tool-call' as const, id: 'a', name: 'look', arguments: '{}' };
+    const image = { type: 'image' as const, data: 'AAEC', mimeType: 'image/png' };
+    expect(
+      toPrompt('', [assistant([text(' \n')]), assistant([text('\n\n'), call]), result([])], anthropic),
+    ).toEqual([
+      { role: 'assistant', content: [{ type: 'tool-call', toolCallId: 'a', toolName: 'look', input: {} }] },
+      { role: 'tool', content: [expect.anything()] },
+    ]);
+    expect(content(assistant([text('a'), text(' '), text(' b ')]))).toEqual([text('a'), text(' b ')]);
+    expect(content(userMessage([text('\n'), image]))).toMatchObject([{ type: 'file' }]);
+    expect(content(userMessage([text('a'), text(' ')]))).toEqual([text('a')]);
+    expect(content(userMessage([text(' ')]))).toEqual([text(' ')]);
+    // What a provider said about a text is worth keeping, such as Google's signatures and OpenAI's ids.
+    const signed = { provider: { google: { thoughtSignature: 's' } } };
+    expect(
+      content(assistant([text(' ', { ...signed, digest: digestOf(' ') })], 'google/g'), options('google')),
+    ).toEqual([{ ...text(' '), providerOptions: signed.provider }]);
   });
 
   it('passes images and files in the form each specification wants', () => {

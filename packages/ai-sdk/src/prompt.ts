@@ -55,12 +55,13 @@ export function toPrompt(
   options: PromptOptions,
 ): PromptMessage[] {
   const prompt: PromptMessage[] = [];
-  if (options.systemBlocks && systemPrompt !== '') {
+  if (options.systemBlocks) {
     for (const { text, metadata } of options.systemBlocks) {
       const own = optionsFor(providerOptionsOf(metadata), options.keys);
-      prompt.push({ role: 'system', content: text, ...(own && { providerOptions: own }) });
+      if (!isBlank(text))
+        prompt.push({ role: 'system', content: text, ...(own && { providerOptions: own }) });
     }
-  } else if (systemPrompt !== '') {
+  } else if (!isBlank(systemPrompt)) {
     const own = optionsFor(options.systemOptions, options.keys);
     prompt.push({ role: 'system', content: systemPrompt, ...(own && { providerOptions: own }) });
   }
@@ -103,10 +104,13 @@ function once<M extends Message, T>(
 
 function user({ content, metadata }: UserMessage, options: PromptOptions): Spoken {
   const parts: PromptPart[] = [];
+  // A message of blanks is for the provider to judge.
+  const hasMore = content.some((part) => part.type !== 'text' || !isBlank(part.text));
   for (const part of content) {
     const own = optionsFor(providerOptionsOf(part.metadata), options.keys);
     if (part.type !== 'text') parts.push(withOptions(filePart(part, options.version), own));
-    else if (part.text !== '' || own) parts.push(withOptions({ type: 'text', text: part.text }, own));
+    else if (own || (hasMore ? !isBlank(part.text) : part.text !== ''))
+      parts.push(withOptions({ type: 'text', text: part.text }, own));
   }
   return message('user', parts, metadata, options);
 }
@@ -204,7 +208,7 @@ function assistantPart(
   switch (part.type) {
     case 'text': {
       const own = untouched(part) ? optionsOf(part.metadata, origin) : undefined;
-      return part.text === '' && !own ? undefined : withOptions({ type: 'text', text: part.text }, own);
+      return isBlank(part.text) && !own ? undefined : withOptions({ type: 'text', text: part.text }, own);
     }
     case 'thinking':
       return thinking(part, origin);
@@ -238,6 +242,11 @@ function toolCall(call: ToolCall, late: CallMetadata | undefined, origin: Origin
   const { id, name: toolName, arguments: text } = call;
   const toolCallId = callIdOf(id, origin.options);
   return withOptions({ type: 'tool-call', toolCallId, toolName, input: inputOf(text) }, own);
+}
+
+/** Anthropic refuses a text without a word in it, and so every later request of a session whose history has one. */
+function isBlank(text: string): boolean {
+  return text.trim() === '';
 }
 
 const PLAIN_ID = /^[\w-]{1,64}$/;
