@@ -10,6 +10,7 @@ import {
   type Guard,
   type Middleware,
   StopRun,
+  textOf,
   tool,
   toolResult,
   window,
@@ -508,6 +509,32 @@ describe('ends', () => {
         expect(again).toMatchObject({ status: 'done', text: 'good one', turns: 1 });
         expect(model.requests).toEqual([]);
       }
+    },
+  );
+
+  it.each(['with', 'without'])(
+    'an answer that a guard sent back is sent back again, %s the guard',
+    async (how) => {
+      const guard = defineMiddleware({
+        name: 'no-prices',
+        guard: {
+          on: ['output'],
+          action: 'feedback',
+          judge: ({ text }) => (text.includes('$') ? { type: 'deny', reason: 'No prices.' } : undefined),
+        },
+      });
+      const live = await recording(['It costs $12.', 'It costs $9.', 'Ask our sales team.'], 'hi', {
+        outside: [guard],
+      });
+      expect(live.lines.join('\n')).not.toContain('$');
+      const replayed = replaying(live.lines, { outside: how === 'with' ? [guard] : [] });
+      const { messages } = await replayed.agent.run('hi');
+      expect(messages.map((message) => textOf(message))).toEqual([
+        'hi',
+        expect.stringContaining('No prices.'),
+        expect.stringContaining('No prices.'),
+        'Ask our sales team.',
+      ]);
     },
   );
 
