@@ -45,6 +45,34 @@ it('runs what is enqueued, and shuts down cleanly', async () => {
   expect([code, told]).toEqual([143, expect.stringContaining('Leaving')]);
 });
 
+it('says why a job failed, and that its port is taken', async () => {
+  const taken = net.createServer().listen(0);
+  await once(taken, 'listening');
+  const { port } = taken.address() as net.AddressInfo;
+  const env = { REDIS_URL: redis.url };
+  const refused = await here().allium(['worker', '--port', String(port)], { env });
+  taken.close();
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining(`Cannot serve on port ${port}`),
+  ]);
+  expect(refused.stderr).not.toContain(' at ');
+  const child = spawn(process.execPath, [program, 'worker', '--port', String(port)], {
+    cwd: here().folder,
+    env: { ...cleanEnvironment(), ...env },
+  });
+  let told = '';
+  child.stderr.on('data', (data) => {
+    told += data;
+  });
+  const asked = await here().allium(['enqueue', '--agent', 'nobody', '--wait', 'hi'], { env });
+  expect(asked.code).toBe(1);
+  await expect.poll(() => told).toMatch(/failed r_\w+: There is no agent "nobody" on this worker\./);
+  expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200);
+  child.kill('SIGTERM');
+  await once(child, 'close');
+});
+
 it('says what is missing', async () => {
   const nothing = await here().allium(['enqueue', ' ', '--redis', 'redis://127.0.0.1:1']);
   expect([nothing.code, nothing.stderr]).toEqual([2, expect.stringContaining('The prompt is empty.')]);

@@ -1,4 +1,5 @@
 /** `allium worker`: runs the agent of the config for jobs of a queue. */
+import { once } from 'node:events';
 import type { AgentWorker } from '@allium/worker';
 import { connectionOf, type FleetOptions, loadFleet, withFleetOptions } from '../fleet.js';
 import { UsageError } from '../outcome.js';
@@ -57,13 +58,21 @@ async function work(shell: Shell, options: Options): Promise<void> {
         onError: (error) => {
           if (connected) tell(`error: ${error instanceof Error ? error.message : String(error)}`);
         },
-        onEvent({ type, runId, sessionId, outcome }) {
+        onEvent({ type, runId, sessionId, outcome, error: thrown }) {
+          const error = thrown === undefined ? undefined : reasonOf(thrown);
           if (options.json)
-            return print(io, shell.redact(JSON.stringify({ type, runId, sessionId, outcome })));
-          if (!options.quiet) tell(`${type} ${runId}${outcome ? ` ${outcome.status}` : ''}`);
+            return print(io, shell.redact(JSON.stringify({ type, runId, sessionId, outcome, error })));
+          if (options.quiet) return;
+          tell(`${type} ${runId}${outcome ? ` ${outcome.status}` : ''}${error ? `: ${error.message}` : ''}`);
         },
       });
-      const server = options.port === undefined ? undefined : await serve(worker, options.port);
+      const server =
+        options.port === undefined
+          ? undefined
+          : await serve(worker, options.port).catch(async (error) => {
+              await worker.close();
+              throw error;
+            });
       const ready = worker.ready().then(() => {
         if (!io.signal.aborted)
           tell(`Worker ${worker.id} takes jobs for "${agent.name}", ${options.concurrency} at a time.`);
@@ -101,5 +110,19 @@ async function serve(worker: AgentWorker, port: number) {
     };
     answer().catch(() => send(false, 'failed\n'));
   });
-  return server.listen(port);
+  server.listen(port);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    throw new UsageError(`Cannot serve on port ${port}: ${(error as Error).message}`);
+  }
+  return server;
+}
+
+function reasonOf(error: unknown): { readonly code?: string; readonly message: string } {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  return {
+    ...(typeof code === 'string' && { code }),
+    message: typeof message === 'string' ? message : String(error),
+  };
 }
