@@ -1,5 +1,6 @@
 // Following a run of another process piece by piece.
 
+import { getEventListeners } from 'node:events';
 import { Agent, defineMiddleware, type Model, textOf, tool, window } from 'allium';
 import { applyEvent, EMPTY_VIEW, type SentEvent } from 'allium/http/client';
 import { approval } from 'allium/middleware/approval';
@@ -320,6 +321,18 @@ describe('join, when something goes wrong', () => {
     expect(reader.said()).toBe('Before, and after.');
     expect(reader.types()).not.toContain('message_reset');
     expect(reader.types().filter((type) => type === 'agent_end').length).toBe(1);
+  });
+
+  it('leaves nothing at a signal that many readers share', async () => {
+    const { queue, work } = fleet();
+    await work({ a: new Agent({ model: scriptedModel([text('One.'), text('Two.')]) }) });
+    const { signal } = new AbortController();
+    // The second one is followed beyond the end of the first run.
+    await queue.enqueue('a', 'Hi.', { sessionId: 's' });
+    await queue.enqueue('a', 'Hi again.', { sessionId: 's' });
+    for await (const _ of queue.join('s', { signal }));
+    for await (const _ of queue.join('s', { signal })) break;
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('lets the run go on when its reader leaves', async () => {

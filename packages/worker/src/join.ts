@@ -34,7 +34,7 @@ export class JoinReader implements EventReader {
     private readonly options: FollowOptions,
   ) {
     this.inner = place.hub.reader(sessionId, options);
-    options.signal?.addEventListener('abort', () => this.leave(), { once: true });
+    options.signal?.addEventListener('abort', this.onAbort, { once: true });
     if (options.signal?.aborted) this.left = true;
   }
 
@@ -57,7 +57,7 @@ export class JoinReader implements EventReader {
       if (this.id !== undefined)
         this.inner = this.place.hub.reader(this.sessionId, { ...this.options, after: this.id });
     }
-    this.stopFollowing();
+    this.stop();
     return undefined;
   }
 
@@ -69,17 +69,21 @@ export class JoinReader implements EventReader {
     this.left = true;
     this.inner.leave();
     this.wake();
-    this.stopFollowing();
+    this.stop();
   }
+
+  private readonly onAbort = (): void => this.leave();
 
   private stir(): void {
     this.stirred = true;
     this.wake();
   }
 
-  private stopFollowing(): void {
+  private stop(): void {
     this.unfollow?.();
     this.unfollow = undefined;
+    // It may outlive many readers.
+    this.options.signal?.removeEventListener('abort', this.onAbort);
   }
 
   private async changed(): Promise<void> {

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { Agent, type AgentEvent, type Store, tool, userMessage } from 'allium';
 import { applyEvent, EMPTY_VIEW, type SentEvent, type View } from 'allium/http/client';
 import { approval } from 'allium/middleware/approval';
@@ -387,6 +388,16 @@ describe('following a run', () => {
     expect(sent.length).toBeLessThan(3000);
     expect(viewOf(sent)).toMatchObject({ status: 'done' });
     expect(viewOf(sent).messages.at(-1)!.content).toEqual([{ type: 'text', text: many.join('') }]);
+  });
+
+  it('leaves nothing at a signal that many readers share, at their end and when they are left', async () => {
+    const store = memoryStore();
+    await new Agent({ model: scriptedModel([text('Hello.')]), store }).session('s').run('Hi');
+    const hub = eventHub({ store });
+    const { signal } = new AbortController();
+    await all(hub.follow('s', { signal }));
+    for await (const _ of hub.follow('s', { signal, stay: true })) break;
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
   });
 
   it('says that the process of a run seems to have died instead of waiting for ever', async () => {

@@ -74,8 +74,9 @@ export class SessionReader implements EventReader {
     seq?: number,
   ) {
     this.pause = place.pollMs[0];
-    options.signal?.addEventListener('abort', () => this.leave(), { once: true });
-    if (options.signal?.aborted) this.left = true;
+    const { signal } = options;
+    signal?.addEventListener('abort', this.onAbort, { once: true });
+    if (signal?.aborted) this.left = true;
     if (seq !== undefined) {
       this.at = { ...START, seq };
       this.told = seq;
@@ -85,7 +86,9 @@ export class SessionReader implements EventReader {
 
   async next(): Promise<readonly SentEvent[] | undefined> {
     try {
-      return await this.look();
+      const sent = await this.look();
+      if (sent === undefined) this.forgetSignal();
+      return sent;
     } finally {
       this.unwatch?.();
       this.unwatch = undefined;
@@ -123,7 +126,15 @@ export class SessionReader implements EventReader {
 
   leave(): void {
     this.left = true;
+    this.forgetSignal();
     this.wake();
+  }
+
+  private readonly onAbort = (): void => this.leave();
+
+  /** The signal may outlive many readers. */
+  private forgetSignal(): void {
+    this.options.signal?.removeEventListener('abort', this.onAbort);
   }
 
   async hasMore(): Promise<boolean> {
