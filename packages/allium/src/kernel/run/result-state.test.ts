@@ -47,6 +47,14 @@ describe('result.state', () => {
     expect((await stopped.run('go')).state.get(turns)).toBe(0);
   });
 
+  it.each([undefined, null, {}, 'turns'])('refuses what is no cell: %s', async (cell) => {
+    const session = new Agent({ model: scriptedModel(['x']) }).session('s');
+    const result = await session.run('go');
+    const refused = { code: 'INVALID_STATE' };
+    expect(() => result.state.get(cell as never)).toThrow(expect.objectContaining(refused));
+    await expect(session.state(cell as never)).rejects.toMatchObject(refused);
+  });
+
   it('refuses a cell that nobody declared', async () => {
     const result = await new Agent({ model: scriptedModel(['x']) }).run('go');
     expect(() => result.state.get(turns)).toThrow('State cell "turns" is not declared');

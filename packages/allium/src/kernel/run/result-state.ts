@@ -5,7 +5,7 @@ import type { Recorded, Recording, TracedRun } from '../context/tracing.js';
 import type { History } from '../journal/history.js';
 import { catchUpWhole } from '../journal/read-session.js';
 import { SessionState } from '../journal/session-state.js';
-import { AlliumError } from '../lib/errors.js';
+import { AlliumError, shown } from '../lib/errors.js';
 import type { Message } from '../messages/messages.js';
 import type { RunResult, StateReader } from '../protocol/result.js';
 import type { CellHolder, StateCell } from '../protocol/state.js';
@@ -136,6 +136,8 @@ export async function statesBelow(
  * name.
  */
 export function storedState<T>(state: Kept, keys: Keys, cell: StateCell<T>): T {
+  if (typeof (cell as { name?: unknown } | undefined)?.name !== 'string')
+    throw new AlliumError('INVALID_STATE', `Expected a cell that defineState() made, got ${shown(cell)}.`);
   const run: CellHolder = { cells: state.open ? state.open.cells : state.lastCells };
   const key = keys.get(cell) ?? keyOf(cell, cell.scope === 'session' ? state : run);
   return new Cells(new Map([[cell, key]]), state, run).get(cell);

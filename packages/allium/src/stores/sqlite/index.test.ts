@@ -277,3 +277,12 @@ it('an error of a database in use names the file too, and what to do', () => {
   expect(() => store.read('s', 1)).toThrow(`The SQLite store cannot use ${file}: no such table`);
   store.close();
 });
+
+it.each([true, {}, undefined])('gives libsql nothing that would end the process: %s', (value) => {
+  const database = openDatabase(':memory:', () => undefined);
+  const statement = database.prepare('SELECT ? AS v');
+  for (const ask of ['run', 'get', 'all'] as const)
+    expect(() => statement[ask](value as never)).toThrow('`value` to be text, a number or null, for SQLite');
+  expect(statement.get('text')).toMatchObject({ v: 'text' });
+  database.close();
+});
