@@ -1,7 +1,7 @@
 // `allium/http` in a process that runs no agents: it enqueues, and joins.
 
 import { Agent, textOf, tool } from 'allium';
-import { type RunQueue, serve } from 'allium/http';
+import { serve } from 'allium/http';
 import { approval } from 'allium/middleware/approval';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,7 @@ const { fleet } = useFleets();
 const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
 const again = toolCalls({ name: 'look', args: {} });
 
-function web({ queue }: { readonly queue: RunQueue }) {
+function web({ queue }: Fleet) {
   const handler = serve({ agents: ['a'], queue, authorize: () => ({ tenant: 'acme', user: 'ann' }) });
   return (method: string, path: string, body?: unknown, accept = 'application/json') =>
     handler(
@@ -159,24 +159,6 @@ it('useChat works, and a run that the user stops ends', async () => {
   const waiting = await one.queue.enqueue('nobody', 'Later.', { sessionId: 'acme/w', delayMs: 0 });
   await one.queue.finished(waiting.runId);
   expect((await send('POST', '/chat/c/stop', {})).status).toBe(204);
-});
-
-it('the history shows what the queue shows live', async () => {
-  const one = fleet();
-  const model = scriptedModel([again, text('Done.')]);
-  await one.work({ a: new Agent({ model, tools: [look] }) });
-  const show = { tools: true };
-  const queue = one.another({ show });
-  const send = web({ queue });
-  const messages = [{ id: 'm1', role: 'user', parts: [{ type: 'text', text: 'Look.' }] }];
-  const live = await (await send('POST', '/chat', { id: 'c', messages })).text();
-  expect(live).toContain('"output":"seen"');
-  expect(await (await send('GET', '/chat/c')).text()).toContain('"output":"seen"');
-
-  expect(() => serve({ agents: ['a'], queue, authorize: 'none', show })).not.toThrow();
-  expect(() => serve({ agents: ['a'], queue: one.queue, authorize: 'none', show })).toThrow(
-    'left out beside `queue`',
-  );
 });
 
 it('a missing option is named', () => {

@@ -51,6 +51,7 @@ export function createQueue(options: QueueOptions): AgentQueue {
 
 class FleetQueue implements AgentQueue {
   readonly #backend: Backend;
+  readonly #show: Show | undefined;
   readonly #place: EnqueuePlace;
   #join: JoinPlace | undefined;
   #reader: Agent | undefined;
@@ -58,9 +59,10 @@ class FleetQueue implements AgentQueue {
   constructor(
     backend: Backend,
     readonly store: Store | undefined,
-    readonly show: Show | undefined,
+    show: Show | undefined,
   ) {
     this.#backend = backend;
+    this.#show = show;
     this.#place = { backend, session: (id, tenant) => this.#session(id, tenant) };
   }
 
@@ -94,7 +96,7 @@ class FleetQueue implements AgentQueue {
     const { connections, turns, clock } = this.#backend;
     const hub = eventHub({
       store: this.#needsStore('join()'),
-      ...(this.show && { show: this.show }),
+      ...(this.#show && { show: this.#show }),
       clock,
       watch: (id, wake) => live.follow(id, wake),
     });

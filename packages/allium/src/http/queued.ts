@@ -14,15 +14,12 @@ import {
 } from '../index.js';
 import type { ClientEnd, SentEvent } from './events.js';
 import { FromStart } from './from-start.js';
-import type { Show } from './projection.js';
 import type { EventReader, FollowOptions } from './reader.js';
 
 /** A queue for agents that run elsewhere: `createQueue` of `@allium/worker`, or your own. */
 export interface RunQueue {
   /** Where the sessions are. */
   readonly store?: Store | undefined;
-  /** What readers of its events see: `serve()` shows the same in histories. Without this property, that is up to you. */
-  readonly show?: Show | undefined;
   enqueue(
     agent: string,
     input: MessageInput | readonly MessageInput[],

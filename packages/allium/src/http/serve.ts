@@ -260,8 +260,7 @@ function checked(options: ServeOptions): Handling {
       );
   if (options.clientId && !options.storeId)
     throw invalidOption('clientId', '`storeId` beside it, whose inverse it is', options.clientId);
-  const { pollMs, watch, silenceMs, clock = systemClock } = options;
-  const show = shownBy(options);
+  const { show, pollMs, watch, silenceMs, clock = systemClock } = options;
   const hub: EventHub = eventHub({ store, show, pollMs, watch, silenceMs, clock });
   return {
     agents,
@@ -280,14 +279,6 @@ function checked(options: ServeOptions): Handling {
     ids: sessionIds(options),
     onError: harmless(options.onError ?? report),
   };
-}
-
-/** What is shown live, by the queue, has to be what the history shows. */
-function shownBy({ show, queue }: ServeOptions): Show | undefined {
-  if (!queue || !('show' in queue)) return show;
-  if (show !== undefined && JSON.stringify(show) !== JSON.stringify(queue.show))
-    throw invalidOption('show', 'left out beside `queue`: createQueue({ show }) holds for both', show);
-  return queue.show;
 }
 
 function agentsOf(given: ServeOptions['agents']): ReadonlyMap<string, Agent> {
