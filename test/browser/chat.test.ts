@@ -205,6 +205,40 @@ describe.skipIf(lacks.length > 0).each(VERSIONS)('useChat of AI SDK $sdk', ({ sd
     expect(await page.locator('section').count()).toBe(4);
   });
 
+  it('asks for approval of one of several calls, and goes on with all of them', async () => {
+    const both: Step = function* () {
+      for (const [id, name, args] of [
+        ['a', 'weather', { city: 'Bergen' }],
+        ['b', 'pay', { amount: 5 }],
+        ['c', 'weather', { city: 'Oslo' }],
+      ] as const)
+        yield { type: 'tool-call', id: `${id}${chats}`, name, arguments: JSON.stringify(args) };
+      yield { type: 'finish', reason: 'tool-calls' };
+    };
+    for (const reloads of [false, true]) {
+      chats++;
+      steps = [both, says(`Paid ${reloads}.`)];
+      await send('Pay 5, and the weather?');
+      await page.waitForSelector('.approve');
+      await ready();
+      if (reloads) {
+        await page.reload();
+        await page.waitForSelector('.approve');
+      }
+      await page.click('.approve');
+      await shows('.assistant:last-of-type .text', `Paid ${reloads}.`);
+      await ready();
+      const outcomes = await page.locator('.assistant:last-of-type .tool').allTextContents();
+      expect(outcomes.map((told: string) => told.match(/"(Rain|Paid)[^"]*"/)?.[0])).toEqual([
+        '"Rain in Bergen."',
+        '"Paid 5."',
+        '"Rain in Oslo."',
+      ]);
+      expect(steps).toEqual([]);
+    }
+    expect(await page.textContent('#error')).toBe('');
+  });
+
   it('shows a denied call as denied', async () => {
     steps = [calls('pay', { amount: 5 }), says('Then not.')];
     await send('Pay 5');

@@ -1,8 +1,8 @@
 // The chat: `useChat` of the AI SDK for messages, the client of allium/http for everything else.
 
 import { useChat } from '@ai-sdk/react';
-import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from 'ai';
-import { alliumClient, visibleParts } from 'allium/http/client';
+import { DefaultChatTransport } from 'ai';
+import { alliumClient, questionsAnswered, visibleParts } from 'allium/http/client';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
@@ -73,7 +73,7 @@ function Chat({ id, history, onEnd }) {
     // After a reload in the middle of an answer, show the rest of it.
     resume: history.running,
     transport,
-    sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    sendAutomaticallyWhen: questionsAnswered,
     onFinish: onEnd,
   });
   const busy = status === 'submitted' || status === 'streaming';

@@ -2,7 +2,7 @@
 
 import { useChat } from '@ai-sdk/react';
 import * as ai from 'ai';
-import { visibleParts } from 'allium/http/client';
+import { questionsAnswered, visibleParts } from 'allium/http/client';
 import { useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
@@ -17,7 +17,9 @@ function Page() {
     messages,
     resume: running,
     transport: new ai.DefaultChatTransport({ api: `${base}/chat` }),
-    sendAutomaticallyWhen: ai.lastAssistantMessageIsCompleteWithApprovalResponses,
+    // In AI SDK 7, its own function does as well.
+    sendAutomaticallyWhen:
+      SDK === 7 ? ai.lastAssistantMessageIsCompleteWithApprovalResponses : questionsAnswered,
   });
   window.chat = chat;
   const answer = (approvalId, approved) => {

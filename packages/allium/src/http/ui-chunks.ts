@@ -25,6 +25,8 @@ export class UiChunks {
   /** The last question about each call, of those asked in this stream. */
   private readonly asking = new Map<string, string>();
   private readonly denied = new Set<string>();
+  /** Calls whose outcome was sent. */
+  private readonly over = new Set<string>();
   /** Tells texts of the same block apart after a reset. */
   private attempt = 0;
 
@@ -65,6 +67,8 @@ export class UiChunks {
         return this.known.has(event.toolCallId) ? [...this.start(), this.outcome(event)] : [];
       case 'notice':
         return [{ type: 'data-notice', data: { name: event.name, data: event.data }, transient: true }];
+      case 'suspended':
+        return this.sdk >= 7 ? this.othersWait() : [];
       case 'stalled':
         return this.end('stalled');
       case 'agent_end':
@@ -158,6 +162,19 @@ export class UiChunks {
     return [...this.start(), { type: 'tool-approval-request', approvalId: id, toolCallId }, data];
   }
 
+  /** The other calls of the step run once the questions are answered. Until then, the page counts them as approved. */
+  private othersWait(): UiChunk[] {
+    const asked = new Set([...this.questions.values()].map(({ toolCallId }) => toolCallId));
+    const others = [...this.calls].filter((id) => !asked.has(id) && !this.over.has(id));
+    return others.flatMap((toolCallId): UiChunk[] => {
+      const { id: approvalId, approved, isAutomatic } = automatic(toolCallId);
+      return [
+        { type: 'tool-approval-request', approvalId, toolCallId, isAutomatic },
+        { type: 'tool-approval-response', approvalId, approved },
+      ];
+    });
+  }
+
   private answered(questionId: string, decision: string): UiChunk[] {
     const question = this.questions.get(questionId);
     if (decision === 'reject' && question) this.denied.add(question.toolCallId);
@@ -181,6 +198,7 @@ export class UiChunks {
 
   private outcome(event: ClientEvent & { type: 'tool_execution_end' }): UiChunk {
     const { toolCallId, isError, content } = event;
+    this.over.add(toolCallId);
     if (isError && this.denied.has(toolCallId) && this.sdk > 5)
       return { type: 'tool-output-denied', toolCallId };
     if (!isError) return { type: 'tool-output-available', toolCallId, output: outputOf(content) };
@@ -218,6 +236,11 @@ function files(content: readonly ClientContent[]): UiChunk[] {
     url,
     mediaType,
   }));
+}
+
+/** For AI SDK 7: the approval of a call that nobody has to approve. */
+export function automatic(toolCallId: string) {
+  return { id: `auto ${toolCallId}`, approved: true, isAutomatic: true } as const;
 }
 
 /** Content as parts of a UI message. */

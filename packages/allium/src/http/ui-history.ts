@@ -3,7 +3,7 @@ import type { Entry, Message, PendingRequest } from '../index.js';
 import { isSyntheticMessage } from '../index.js';
 import type { ClientMessage } from './events.js';
 import { type Projection, questionOf } from './projection.js';
-import { outputOf, parsed, type SdkVersion, uiParts } from './ui-chunks.js';
+import { automatic, outputOf, parsed, type SdkVersion, uiParts } from './ui-chunks.js';
 
 export interface UiMessage {
   readonly id: string;
@@ -85,6 +85,11 @@ export function uiMessages(
     const approval = sdk > 5 ? asked.answered.get(shown.toolCallId ?? '') : undefined;
     answer(call, shown, approval);
   }
+  // The calls beside them wait, too.
+  if (asked.pending.length > 0 && sdk >= 7)
+    for (const part of calls.values())
+      if (part.state === 'input-available')
+        Object.assign(part, { state: 'approval-responded', approval: automatic(String(part.toolCallId)) });
   for (const request of asked.pending) {
     const question = questionOf(request);
     const part = calls.get(question.toolCallId);

@@ -20,6 +20,7 @@ export type {
   Question,
   SentEvent,
 } from '../events.js';
+export { questionsAnswered } from './questions-answered.js';
 export { applyEvent, EMPTY_VIEW, messageText, type ToolView, type View } from './view.js';
 export { visibleParts } from './visible-parts.js';
 

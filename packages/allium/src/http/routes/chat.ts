@@ -202,7 +202,8 @@ function answersOf({ body }: Call, last: SentMessage): Answers | undefined {
   for (const part of last.parts) {
     const { state, approval } = part as { state?: string; approval?: Approval };
     if (state !== 'approval-responded' || typeof approval?.id !== 'string') continue;
-    const { approved, reason } = approval;
+    const { approved, reason, isAutomatic } = approval;
+    if (isAutomatic === true) continue;
     answers[approval.id] =
       approved === true
         ? { type: 'approve' }
@@ -215,6 +216,8 @@ interface Approval {
   readonly id?: unknown;
   readonly approved?: unknown;
   readonly reason?: unknown;
+  /** Nobody was asked. */
+  readonly isAutomatic?: unknown;
 }
 
 function contentOf({ parts }: SentMessage): readonly UserContent[] {
