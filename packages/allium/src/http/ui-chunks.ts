@@ -56,7 +56,8 @@ export class UiChunks {
       case 'tool_execution_update': {
         const { toolCallId, content } = event;
         if (!this.known.has(toolCallId)) return [];
-        return [{ type: 'tool-output-available', toolCallId, output: outputOf(content), preliminary: true }];
+        const output = outputOf(content);
+        return [...this.start(), { type: 'tool-output-available', toolCallId, output, preliminary: true }];
       }
       case 'tool_execution_waiting':
         return this.ask(event.question);

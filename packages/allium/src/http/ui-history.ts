@@ -56,34 +56,45 @@ export function approvals(entries: readonly Entry[]): ReadonlyMap<string, Approv
   return all;
 }
 
+/** Results of the last answer's calls: the history has them when all calls are done. */
+export function latestResults(entries: readonly Entry[]): readonly Message[] {
+  const answered = entries.findLastIndex((one) => one.type === 'message' && one.message.role === 'assistant');
+  return entries.slice(answered + 1).flatMap((one) => (one.type === 'tool_finished' ? [one.message] : []));
+}
+
+/** What a history alone doesn't say. */
+export interface Asked {
+  readonly pending: readonly PendingRequest[];
+  readonly answered: ReadonlyMap<string, Approval>;
+  readonly results: readonly Message[];
+}
+
 /** All answers and tool results up to the next user message are one message, under the id of the first. */
 export function uiMessages(
   messages: readonly Message[],
-  asked: { readonly pending: readonly PendingRequest[]; readonly answered: ReadonlyMap<string, Approval> },
+  asked: Asked,
   projection: Projection,
   sdk: SdkVersion,
 ): readonly UiMessage[] {
   const all: UiMessage[] = [];
   const calls = new Map<string, Record<string, unknown>>();
-  for (const message of messages) {
+  for (const message of [...messages, ...asked.results]) {
     const shown = projection.message(message);
     if (shown === undefined) continue;
-    if (shown.role === 'user') {
+    if (shown.role === 'user')
       all.push({ id: uiIdOf(message), role: 'user', parts: [...uiParts(shown.content)] });
-      continue;
-    }
-    let last = all.at(-1);
-    if (last?.role !== 'assistant') {
-      last = { id: shown.id, role: 'assistant', parts: [] };
-      all.push(last);
-    }
-    if (shown.role !== 'tool') {
+    else if (shown.role === 'tool') {
+      const call = calls.get(shown.toolCallId ?? '');
+      const approval = sdk > 5 ? asked.answered.get(shown.toolCallId ?? '') : undefined;
+      if (call?.state === 'input-available') answer(call, shown, approval);
+    } else {
+      let last = all.at(-1);
+      if (last?.role !== 'assistant') {
+        last = { id: shown.id, role: 'assistant', parts: [] };
+        all.push(last);
+      }
       say(last.parts, shown, calls);
-      continue;
     }
-    const call = calls.get(shown.toolCallId ?? '');
-    const approval = sdk > 5 ? asked.answered.get(shown.toolCallId ?? '') : undefined;
-    answer(call, shown, approval);
   }
   // The calls beside them wait, too.
   if (asked.pending.length > 0 && sdk >= 7)
@@ -124,11 +135,10 @@ function say(
 }
 
 function answer(
-  call: Record<string, unknown> | undefined,
+  call: Record<string, unknown>,
   { isError, content }: ClientMessage,
   approval: Approval | undefined,
 ): void {
-  if (call === undefined) return;
   if (isError && approval?.approved === false) {
     // The reason is what the model reads as the result, so it is shown where results are.
     const { id, approved, reason } = approval;

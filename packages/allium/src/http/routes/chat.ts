@@ -31,7 +31,7 @@ import { RunReader } from '../run-reader.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
 import { type SdkVersion, UiChunks } from '../ui-chunks.js';
-import { approvals, isTurn, uiIdOf, uiMessages, withClientId } from '../ui-history.js';
+import { approvals, isTurn, latestResults, uiIdOf, uiMessages, withClientId } from '../ui-history.js';
 
 const body: BodySchema = {
   type: 'object',
@@ -133,7 +133,7 @@ export const chatRoutes: readonly Route[] = [
         session.pending(),
         call.handling.store.read(found.storeId, 1),
       ]);
-      const asked = { pending, answered: approvals(entries) };
+      const asked = { pending, answered: approvals(entries), results: latestResults(entries) };
       return Response.json({
         messages: uiMessages(messages, asked, call.handling.projection, sdkOf(call)),
         running: last?.isOpen ?? false,
