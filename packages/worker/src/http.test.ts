@@ -1,7 +1,7 @@
 // `allium/http` in a process that runs no agents: it enqueues, and joins.
 
 import { Agent, textOf, tool } from 'allium';
-import { serve } from 'allium/http';
+import { type Show, serve } from 'allium/http';
 import { approval } from 'allium/middleware/approval';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
@@ -13,8 +13,13 @@ const { fleet } = useFleets();
 const look = tool({ name: 'look', description: 'Looks.', input: z.object({}), execute: () => 'seen' });
 const again = toolCalls({ name: 'look', args: {} });
 
-function web({ queue }: Fleet) {
-  const handler = serve({ agents: ['a'], queue, authorize: () => ({ tenant: 'acme', user: 'ann' }) });
+function web({ queue }: Pick<Fleet, 'queue'>, show?: Show) {
+  const handler = serve({
+    agents: ['a'],
+    queue,
+    ...(show && { show }),
+    authorize: () => ({ tenant: 'acme', user: 'ann' }),
+  });
   return (method: string, path: string, body?: unknown, accept = 'application/json') =>
     handler(
       new Request(`http://localhost${path}`, {
@@ -24,6 +29,8 @@ function web({ queue }: Fleet) {
       }),
     );
 }
+
+const SSE = 'text/event-stream';
 
 const jsonOf = (response: Response): Promise<any> => response.json();
 
@@ -146,6 +153,29 @@ it('the end of a job without a run is sent', async () => {
   ]);
   const json = await web(one)('POST', '/sessions', { input: 'Hi.' });
   expect(await json.json()).toMatchObject({ status: 'error', stop: { reason: 'error' } });
+});
+
+it('clients see what serve() shows, whatever the queue shows to its own readers', async () => {
+  const thinking = { type: 'thinking' as const, text: 'Hm.' };
+  const call = { type: 'tool-call' as const, id: '1', name: 'look', arguments: '{"at":"harbour"}' };
+  const looking = tool({
+    name: 'look',
+    description: 'Looks.',
+    input: z.object({ at: z.string() }),
+    execute: () => 'seen',
+  });
+  for (const [shown, hidden] of [[true], [undefined, true]]) {
+    const one = fleet(hidden ? { show: { thinking: true, tools: true } } : {});
+    const model = scriptedModel([[thinking, call], text('Seen.')]);
+    await one.work({ a: new Agent({ model, tools: [looking] }) });
+    const send = web(one, shown ? { thinking: true, tools: true } : undefined);
+    const live = await (await send('POST', '/sessions', { input: 'Look.', sessionId: 's' }, SSE)).text();
+    const later = await (await send('GET', '/sessions/s/events', undefined, SSE)).text();
+    const chat = await (await send('GET', '/chat/s')).text();
+    for (const said of [live, later, chat])
+      for (const secret of ['Hm.', 'harbour', 'seen'])
+        expect(said.includes(secret), secret).toBe(shown === true);
+  }
 });
 
 it('useChat works, and a run that the user stops ends', async () => {

@@ -102,8 +102,8 @@ export interface AgentQueue {
    * waits.
    */
   join(sessionId: string, options?: FollowOptions): AsyncIterableIterator<SentEvent>;
-  /** Like `join`, but many events at a time: for servers. */
-  reader(sessionId: string, options?: FollowOptions): EventReader;
+  /** Like `join`, but many events at a time: for servers, which may have a `show` of their own. */
+  reader(sessionId: string, options?: FollowOptions & { readonly show?: Show }): EventReader;
   /** Answers a question. The run continues where it waits, or on any worker. Rejects like `session.answer()`. */
   answer(requestId: string, decision: Decision): Promise<void>;
   /** Ends a run, or removes its job before it begins. False if there is nothing to end. */

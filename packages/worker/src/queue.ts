@@ -53,7 +53,8 @@ class FleetQueue implements AgentQueue {
   readonly #backend: Backend;
   readonly #show: Show | undefined;
   readonly #place: EnqueuePlace;
-  #join: JoinPlace | undefined;
+  /** By what their readers see. */
+  readonly #joins = new Map<string, JoinPlace>();
   #reader: Agent | undefined;
 
   constructor(
@@ -87,16 +88,21 @@ class FleetQueue implements AgentQueue {
     }
   }
 
-  reader(sessionId: string, options: FollowOptions = {}): EventReader {
-    this.#join ??= this.#openJoin();
-    return new JoinReader(this.#join, sessionId, options);
+  reader(
+    sessionId: string,
+    { show = this.#show, ...options }: FollowOptions & { readonly show?: Show } = {},
+  ): EventReader {
+    const shown = JSON.stringify(show ?? {});
+    const place = this.#joins.get(shown) ?? this.#openJoin(show);
+    this.#joins.set(shown, place);
+    return new JoinReader(place, sessionId, options);
   }
 
-  #openJoin(): JoinPlace {
+  #openJoin(show: Show | undefined): JoinPlace {
     const { connections, turns, clock } = this.#backend;
     const hub = eventHub({
       store: this.#needsStore('join()'),
-      ...(this.#show && { show: this.#show }),
+      ...(show && { show }),
       clock,
       watch: (id, wake) => live.follow(id, wake),
     });
@@ -208,7 +214,7 @@ class FleetQueue implements AgentQueue {
   }
 
   close(): Promise<void> {
-    this.#join?.live.close();
+    for (const { live } of this.#joins.values()) live.close();
     return this.#backend.close();
   }
 

@@ -113,7 +113,7 @@ async function startQueued(
   };
   return {
     // After everything that was there before.
-    reader: () => new RunReader(new JobReader(queue.reader(storeId, head === 0 ? {} : { after }), job)),
+    reader: () => new RunReader(new JobReader(readerOf(call, storeId, head === 0 ? undefined : after), job)),
     result,
     stop: (reason) => queue.cancel(runId, reason),
   };
@@ -161,9 +161,13 @@ export async function isBusy({ handling: { queue, hub } }: Call, storeId: string
 }
 
 /** A reader of past events and those to come. */
-export function readerOf({ handling: { queue, hub } }: Call, storeId: string, after?: string): EventReader {
+export function readerOf(
+  { handling: { queue, hub, show } }: Call,
+  storeId: string,
+  after?: string,
+): EventReader {
   const options = after === undefined ? {} : { after };
-  return queue ? queue.reader(storeId, options) : hub.reader(storeId, options);
+  return queue ? queue.reader(storeId, { ...options, show }) : hub.reader(storeId, options);
 }
 
 /** A stream of lines that ends with its reader. */

@@ -14,6 +14,7 @@ import {
 } from '../index.js';
 import type { ClientEnd, SentEvent } from './events.js';
 import { FromStart } from './from-start.js';
+import type { Show } from './projection.js';
 import type { EventReader, FollowOptions } from './reader.js';
 
 /** A queue for agents that run elsewhere: `createQueue` of `@allium/worker`, or your own. */
@@ -38,7 +39,8 @@ export interface RunQueue {
   stop(sessionId: string, reason?: string): Promise<boolean>;
   /** Has anything in the session not ended yet? */
   isBusy(sessionId: string): Promise<boolean>;
-  reader(sessionId: string, options?: FollowOptions): EventReader;
+  /** `show`: what its readers see, whatever others see. */
+  reader(sessionId: string, options?: FollowOptions & { readonly show?: Show }): EventReader;
   finished(runId: string, options?: { readonly signal?: AbortSignal }): Promise<QueuedOutcome>;
 }
 

@@ -3,7 +3,7 @@ import type { Agent, Message, MessageInput, Store } from '../index.js';
 import type { Answers } from './answer-schemas.js';
 import { HttpFailure, invalidRequest } from './failures.js';
 import type { EventHub } from './follow.js';
-import type { Projection } from './projection.js';
+import type { Projection, Show } from './projection.js';
 import type { RunQueue } from './queued.js';
 import { type BodySchema, object } from './schema.js';
 import type { Authorize, Caller, ServeContext } from './serve.js';
@@ -17,6 +17,7 @@ export interface Handling {
   /** Where runs are sent, if this process runs none itself. */
   readonly queue: RunQueue | undefined;
   readonly hub: EventHub;
+  readonly show: Show;
   readonly projection: Projection;
   readonly showsUsage: boolean;
   readonly authorize: Authorize;

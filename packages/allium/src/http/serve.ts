@@ -260,7 +260,7 @@ function checked(options: ServeOptions): Handling {
       );
   if (options.clientId && !options.storeId)
     throw invalidOption('clientId', '`storeId` beside it, whose inverse it is', options.clientId);
-  const { show, pollMs, watch, silenceMs, clock = systemClock } = options;
+  const { show = {}, pollMs, watch, silenceMs, clock = systemClock } = options;
   const hub: EventHub = eventHub({ store, show, pollMs, watch, silenceMs, clock });
   return {
     agents,
@@ -268,8 +268,9 @@ function checked(options: ServeOptions): Handling {
     store,
     queue,
     hub,
+    show,
     projection: new Projection(show),
-    showsUsage: show?.usage ?? false,
+    showsUsage: show.usage ?? false,
     authorize: authorize === 'none' ? () => ({}) : authorize,
     basePath,
     detached: options.detached,
