@@ -1,7 +1,7 @@
 /**
- * The UI message stream of the AI SDK, which `useChat` reads: events in, chunks out. Versions 5, 6 and 7 differ in
- * two things. From 6 on there are approvals; in 7 a step can be taken back, and answers to approvals are told. The older ones get `data-` parts instead:
- * a `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
+ * The UI message stream of the AI SDK, which `useChat` reads: events in, chunks out. From version 6 on there are approvals.
+ * In 7, answers to them are told, calls beside a question count as approved, and a step can be taken back. The older ones
+ * get `data-` parts instead: a `data-question`, and a `data-reset`, which `visibleParts` of `allium/http/client` acts on.
  */
 import type { ClientContent, ClientDelta, ClientEnd, ClientEvent, Question } from './events.js';
 
