@@ -77,7 +77,7 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
   declare pending: readonly PendingRequest[] | undefined;
   /** What the tool threw, if that was the last thing it did, or else a layer around it. */
   declare failure: { readonly error: unknown } | undefined;
-  /** The error result that the tool returned, if that was the last thing it did. */
+  /** What the tool returned, if that was the last thing it did. */
   declare private returned: ToolResult | undefined;
   /** Questions of `ctx.suspend()` under way: a tool that doesn't await the answer has no result before it either. */
   declare private asking: Set<Question> | undefined;
@@ -202,14 +202,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
 
   toolReturned(result: ToolResult): void {
     if (this.failure) this.failure = undefined;
-    const failed = result.isError === true;
-    if (failed || this.returned) this.returned = failed ? result : undefined;
-    this.workEnded(!failed);
+    this.returned = result;
+    this.workEnded(result.isError !== true);
   }
 
   toolThrew(error: unknown): void {
     this.failure = isControl(error) ? undefined : { error };
-    if (this.returned) this.returned = undefined;
+    this.returned = undefined;
     this.workEnded(false);
   }
 

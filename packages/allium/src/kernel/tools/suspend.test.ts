@@ -104,6 +104,26 @@ describe('ctx.suspend() in a tool', () => {
     });
   });
 
+  it('a sibling that a layer would run again keeps the result it has', async () => {
+    const free = tool({
+      name: 'free',
+      description: '',
+      input: z.any(),
+      execute: () => settle().then(() => 'free'),
+    });
+    const twice: Middleware = {
+      name: 'twice',
+      async wrapTool(ctx, next) {
+        if (ctx.is(free)) await next();
+        return next();
+      },
+    };
+    const it = world([twice], { tools: [booking([]), free] });
+    const { result } = await it.start('book', 'free');
+    const done = await it.resume({ [result.pending[0]!.id]: { type: 'respond', text: 'window seat' } });
+    expect(results(done)).toEqual(['window seat', 'free']);
+  });
+
   it('is reported as ended if its question cannot be written', async () => {
     const { store } = breakingStore(memoryStore(), 3);
     const { events } = await collect(
