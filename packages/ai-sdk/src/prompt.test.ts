@@ -123,6 +123,44 @@ describe('toPrompt', () => {
     ).toEqual([{ ...text(' '), providerOptions: signed.provider }]);
   });
 
+  it('replaces halves of characters everywhere, which Anthropic refuses, and leaves whole ones', () => {
+    const [half, other] = ['a \ud83d', '\ude00 b'];
+    const whole = 'a 😀 b';
+    const call = (text: string) => ({
+      type: 'tool-call' as const,
+      id: 'a',
+      name: 'look',
+      arguments: `{"x":["${text}"],"y":"${whole}"}`,
+    });
+    const text = (value: string) => ({ type: 'text' as const, text: value });
+    const image = { type: 'image' as const, data: 'AAEC', mimeType: 'image/png' };
+    const made = toPrompt(
+      half + whole,
+      [
+        userMessage(half + whole),
+        assistant([
+          { type: 'thinking', text: other },
+          text(other),
+          call(half),
+          call('\\ud83d'),
+          call('\\ud83d\\ude00'),
+        ]),
+        result([text(half)]),
+        result([text(other), image]),
+      ],
+      anthropic,
+    );
+    const sent = JSON.stringify(made);
+    expect(sent).not.toMatch(/\\ud[89a-f]/);
+    expect(made[0]!.content).toBe(`a \ufffd${whole}`);
+    const inputs = (made[2]!.content as { input?: unknown }[]).flatMap(({ input }) => (input ? [input] : []));
+    expect(inputs).toEqual([
+      { x: ['a \ufffd'], y: whole },
+      { x: ['\ufffd'], y: whole },
+      { x: ['😀'], y: whole },
+    ]);
+  });
+
   it('passes images and files in the form each specification wants', () => {
     const given = userMessage([
       { type: 'image', data: 'AAEC', mimeType: 'image/png' },

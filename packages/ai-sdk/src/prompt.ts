@@ -59,11 +59,11 @@ export function toPrompt(
     for (const { text, metadata } of options.systemBlocks) {
       const own = optionsFor(providerOptionsOf(metadata), options.keys);
       if (!isBlank(text))
-        prompt.push({ role: 'system', content: text, ...(own && { providerOptions: own }) });
+        prompt.push({ role: 'system', content: wellFormed(text), ...(own && { providerOptions: own }) });
     }
   } else if (!isBlank(systemPrompt)) {
     const own = optionsFor(options.systemOptions, options.keys);
-    prompt.push({ role: 'system', content: systemPrompt, ...(own && { providerOptions: own }) });
+    prompt.push({ role: 'system', content: wellFormed(systemPrompt), ...(own && { providerOptions: own }) });
   }
   let results: PromptPart[] | undefined;
   for (const message of messages) {
@@ -110,7 +110,7 @@ function user({ content, metadata }: UserMessage, options: PromptOptions): Spoke
     const own = optionsFor(providerOptionsOf(part.metadata), options.keys);
     if (part.type !== 'text') parts.push(withOptions(filePart(part, options.version), own));
     else if (own || (hasMore ? !isBlank(part.text) : part.text !== ''))
-      parts.push(withOptions({ type: 'text', text: part.text }, own));
+      parts.push(withOptions({ type: 'text', text: wellFormed(part.text) }, own));
   }
   return message('user', parts, metadata, options);
 }
@@ -208,7 +208,8 @@ function assistantPart(
   switch (part.type) {
     case 'text': {
       const own = untouched(part) ? optionsOf(part.metadata, origin) : undefined;
-      return isBlank(part.text) && !own ? undefined : withOptions({ type: 'text', text: part.text }, own);
+      if (isBlank(part.text) && !own) return undefined;
+      return withOptions({ type: 'text', text: wellFormed(part.text) }, own);
     }
     case 'thinking':
       return thinking(part, origin);
@@ -232,7 +233,7 @@ function thinking(part: ThinkingContent, origin: Origin): PromptPart | undefined
   const seal = metadata?.seal ?? [origin.options.provider, part.redacted ? 'redactedData' : 'signature'];
   const own = putSeal(optionsOf(metadata, origin), seal, signature);
   if (part.text === '' && !own) return undefined;
-  return withOptions({ type: 'reasoning', text: part.text }, own);
+  return withOptions({ type: 'reasoning', text: wellFormed(part.text) }, own);
 }
 
 function toolCall(call: ToolCall, late: CallMetadata | undefined, origin: Origin): PromptPart {
@@ -322,7 +323,7 @@ function outputOf(given: readonly ToolContent[], isError: boolean, version: Spec
   const said = given.filter((part) => part.type !== 'text' || part.text.trim() !== '');
   const content = said.length > 0 ? said : [NO_OUTPUT];
   if (content.every((part) => part.type === 'text')) {
-    const value = content.map(({ text }) => text).join('\n');
+    const value = wellFormed(content.map(({ text }) => text).join('\n'));
     return { type: isError ? 'error-text' : 'text', value };
   }
   const told = isError ? asFailure(content) : content;
@@ -344,7 +345,7 @@ function asFailure(content: readonly ToolContent[]): readonly ToolContent[] {
 }
 
 function resultPart(part: ToolContent, version: SpecVersion): Loose {
-  if (part.type === 'text') return { type: 'text', text: part.text };
+  if (part.type === 'text') return { type: 'text', text: wellFormed(part.text) };
   const { data, mimeType: mediaType } = part;
   const filename = part.type === 'file' && part.name !== undefined && { filename: part.name };
   if (version === 'v4') return { ...filePart(part, version) };
@@ -386,13 +387,26 @@ function located(data: string): { readonly url?: string; readonly base64?: strin
  */
 function inputOf(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text || '{}');
+    const value: unknown = JSON.parse(text || '{}', MAY_BE_HALF.test(text) ? wellFormedValue : undefined);
     // Old histories may hold values that are nested too deep to be written again: those are sent as text.
     if (text.length > 1000) JSON.stringify(value);
     return isObject(value) && !Array.isArray(value) ? value : { arguments: value };
   } catch {
-    return { arguments: text };
+    return { arguments: wellFormed(text) };
   }
+}
+
+/** Half of a character, as cutting a text in the wrong place leaves it. Anthropic refuses every request with one. */
+const HALF = /\p{Surrogate}/gu;
+/** Text, or JSON with escapes, that may have one. */
+const MAY_BE_HALF = /[\ud800-\udfff]|\\ud[89a-f]/i;
+
+function wellFormed(text: string): string {
+  return MAY_BE_HALF.test(text) ? text.replace(HALF, '\ufffd') : text;
+}
+
+function wellFormedValue(_: string, value: unknown): unknown {
+  return typeof value === 'string' ? wellFormed(value) : value;
 }
 
 function withOptions(part: PromptPart, own: Record<string, unknown> | undefined): PromptPart {
