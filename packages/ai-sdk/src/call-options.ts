@@ -5,6 +5,7 @@ import type { Loose } from './language-model.js';
 import { type PromptOptions, toPrompt } from './prompt.js';
 import { optionsFor, providerOptionsOf } from './provider-options.js';
 import { isStrict, responseFormat } from './response-format.js';
+import { toolSchema } from './tool-schema.js';
 
 export interface CallOptions extends PromptOptions {
   readonly providerTools: ReadonlyMap<string, { readonly id: string; readonly args: unknown }>;
@@ -87,7 +88,8 @@ function plainSettings({ maxOutputTokens, temperature, topP, stopSequences, seed
 function toolsOf(tools: readonly ToolSpec[], { version, providerTools }: CallOptions): Loose[] {
   const offered: Loose[] = [];
   for (const { name, description, inputSchema } of tools) {
-    if (!providerTools.has(name)) offered.push({ type: 'function', name, description, inputSchema });
+    if (!providerTools.has(name))
+      offered.push({ type: 'function', name, description, inputSchema: toolSchema(inputSchema) });
   }
   const type = version === 'v2' ? 'provider-defined' : 'provider';
   for (const [name, { id, args }] of providerTools) offered.push({ type, id, name, args });
