@@ -1,7 +1,9 @@
 /** What a model inside `toAiSdk()` receives and gives back, for prompts as the AI SDK writes them. */
 import { defineMiddleware, type MiddlewareList, window } from 'allium';
+import { fallback } from 'allium/middleware/fallback';
 import { promptCaching } from 'allium/middleware/prompt-caching';
 import { retry } from 'allium/middleware/retry';
+import { chunks, scriptedModel } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { toAiSdk } from './index.js';
 import type { AiSdkLanguageModel } from './language-model.js';
@@ -278,6 +280,27 @@ describe('an answer', () => {
       'text-delta',
       'response-metadata',
       'reasoning-end',
+      'text-end',
+      'finish',
+    ]);
+  });
+
+  it('of another model has nothing of the one that failed', async () => {
+    const error = Object.assign(new Error('Gone.'), { status: 503 });
+    const file = { type: 'file', mediaType: 'image/png', data: 'aGk=' };
+    const other = scriptedModel([
+      chunks({ type: 'thinking', text: '', signature: 's' }, 'Done.'),
+      chunks({ type: 'thinking', text: '', signature: 's' }, 'Done.'),
+    ]);
+    const { model } = setup([fallback({ models: [other] })], [file, { type: 'error', error }]);
+    const types = (await partsOf(model, 'a')).map(({ type }) => type);
+    expect(types.slice(1)).toEqual([
+      'response-metadata',
+      'reasoning-start',
+      'reasoning-delta',
+      'reasoning-end',
+      'text-start',
+      'text-delta',
       'text-end',
       'finish',
     ]);

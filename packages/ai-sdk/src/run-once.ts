@@ -48,7 +48,8 @@ export interface Told {
   warnings?: readonly unknown[] | undefined;
   /** The counts, as it gave them. */
   usage?: unknown;
-  begun?: BegunParts;
+  /** What its answer has so far, while it streams. Afterwards another model may answer instead. */
+  begun?: BegunParts | undefined;
 }
 
 export interface Once {
@@ -105,13 +106,16 @@ function asking(ask: Ask, told: Told): Asking {
     const begun = new BegunParts();
     told.begun = begun;
     const onPart = (part: ModelPart) => begun.take(part);
+    const onEnd = () => {
+      if (told.begun === begun) told.begun = undefined;
+    };
     const onWarnings = (warnings: readonly unknown[]) => {
       told.warnings = warnings;
     };
     const onUsage = (usage: unknown) => {
       told.usage = usage;
     };
-    return new StreamReader(open, signal, { ...options, onWarnings, onUsage, onPart });
+    return new StreamReader(open, signal, { ...options, onWarnings, onUsage, onPart, onEnd });
   };
 }
 

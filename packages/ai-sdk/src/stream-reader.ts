@@ -8,6 +8,8 @@ type Step = IteratorResult<ModelPart>;
 export interface ReaderOptions extends MapperOptions {
   /** Called with every part as soon as it is there. */
   readonly onPart?: (part: ModelPart) => void;
+  /** Called when nothing more comes, whatever the reason. */
+  readonly onEnd?: () => void;
 }
 
 /**
@@ -31,7 +33,7 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
   constructor(
     private readonly open: () => PromiseLike<{ readonly stream: AiSdkStream }>,
     private readonly signal: AbortSignal,
-    options: ReaderOptions,
+    private readonly options: ReaderOptions,
   ) {
     const { onPart } = options;
     this.mapper = new PartMapper(options, (part) => {
@@ -135,6 +137,7 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
 
   private end(): void {
     this.ended = true;
+    this.options.onEnd?.();
     this.signal.removeEventListener('abort', this.onAbort);
   }
 
