@@ -1,5 +1,5 @@
 /** Any language model of the AI SDK as a model of an agent. */
-import { AlliumError, type Model, type ModelPart, type ModelRequest, type Price } from 'allium';
+import { AlliumError, type Model, type ModelPart, type ModelRequest, modelName, type Price } from 'allium';
 import { type CallOptions, toCallOptions } from './call-options.js';
 import {
   type AiSdkLanguageModel,
@@ -67,10 +67,12 @@ export function fromAiSdk(model: AiSdkLanguageModel, options: FromAiSdkOptions =
   const version = specVersionOf(model);
   const { jsonMode = knownJsonMode(model) } = options;
   const made = new WeakMap();
-  const call: CallOptions = { version, provider, keys, systemOptions, providerTools, callOptions, made };
+  const id = options.id ?? model.modelId;
+  const prompt = { version, provider, model: modelName({ provider, id }), keys, systemOptions, made };
+  const call: CallOptions = { ...prompt, providerTools, callOptions };
   return {
     provider,
-    id: options.id ?? model.modelId,
+    id,
     ...(price && { price }),
     ...(jsonMode !== undefined && { jsonMode }),
     stream(request: ModelRequest, { signal }): AsyncIterable<ModelPart> {

@@ -268,6 +268,20 @@ describe('toPrompt', () => {
     for (const id of asked!) expect(id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
   });
 
+  it('sends ids of Kimi back to the model they are from, and to no other', () => {
+    const id = 'functions.look:0';
+    const call = { type: 'tool-call' as const, id, name: 'look', arguments: '{}' };
+    const messages = [{ ...assistant([call]), model: 'router/kimi' }, result([], { toolCallId: id })];
+    const idsFor = (model: string) =>
+      toPrompt('', messages, { ...anthropic, provider: 'router', model }).map(
+        ({ content: parts }) => (parts as { toolCallId?: string }[])[0]!.toolCallId,
+      );
+    expect(idsFor('router/kimi')).toEqual([id, id]);
+    const [asked, answered] = idsFor('router/claude');
+    expect(asked).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(answered).toBe(asked);
+  });
+
   it('sends provider-run tools back to their provider, and custom content if the specification has it', () => {
     const parts: AssistantContent[] = [
       {

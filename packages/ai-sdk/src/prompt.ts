@@ -38,6 +38,8 @@ export interface PromptOptions {
   readonly version: SpecVersion;
   /** As in `message.model`, before the slash: who may see its own metadata again. */
   readonly provider: string;
+  /** Its name in `message.model`. */
+  readonly model?: string;
   /** The names under which it finds its options. `all`: the prompt was written for it, so ids stay, too. */
   readonly keys: OptionKeys;
   /** Options of the system message, such as a cache marker. */
@@ -66,14 +68,20 @@ export function toPrompt(
     prompt.push({ role: 'system', content: wellFormed(systemPrompt), ...(own && { providerOptions: own }) });
   }
   let results: PromptPart[] | undefined;
+  const native = new Set<string>();
   for (const message of messages) {
+    if (message.role === 'assistant' && options.model !== undefined && message.model === options.model)
+      for (const part of message.content)
+        if (part.type === 'tool-call' && isNative(part)) native.add(part.id);
     if (message.role === 'tool') {
       // Results of one turn belong in one message.
       if (!results) {
         results = [];
         prompt.push({ role: 'tool', content: results });
       }
-      results.push(once(message, options, toolResult));
+      results.push(
+        once(message, options, () => toolResult(message, options, native.has(message.toolCallId))),
+      );
       continue;
     }
     const { role, content, providerOptions } =
@@ -130,6 +138,8 @@ interface Origin {
   readonly options: PromptOptions;
   /** Another provider wrote it. */
   readonly foreign: boolean;
+  /** This very model wrote it. */
+  readonly own: boolean;
   /** The names under which that provider finds its options, which are not sent. */
   readonly without: ReadonlySet<string> | undefined;
   /** Some of its thinking is gone, so what refers to it can't be sent either. */
@@ -158,7 +168,8 @@ export function assistantParts(
     (part) => part.type === 'thinking' && part.metadata && untouched(part),
   ).length;
   const torn = !foreign && intact < (aiSdk?.thinking ?? 0);
-  const origin: Origin = { options, foreign, without: foreign ? keysOf(author) : undefined, torn };
+  const own = given.model !== undefined && given.model === options.model;
+  const origin: Origin = { options, foreign, own, without: foreign ? keysOf(author) : undefined, torn };
   const parts = new Map<AssistantContent, PromptPart>();
   for (const part of content) {
     const made = assistantPart(part, late(part), origin);
@@ -241,13 +252,18 @@ function toolCall(call: ToolCall, late: CallMetadata | undefined, origin: Origin
   const fresh = late ? isUntouched(call, call.arguments, late.digest) : untouched(call);
   const own = fresh ? optionsOf(metadata, origin) : undefined;
   const { id, name: toolName, arguments: text } = call;
-  const toolCallId = callIdOf(id, origin.options);
+  const toolCallId = origin.own && isNative(call) ? id : callIdOf(id, origin.options);
   return withOptions({ type: 'tool-call', toolCallId, toolName, input: inputOf(text) }, own);
 }
 
 /** Anthropic refuses a text without a word in it, and so every later request of a session whose history has one. */
 function isBlank(text: string): boolean {
   return text.trim() === '';
+}
+
+/** Kimi looks for such ids in its history, and gives up if its own calls have others. */
+function isNative({ id, name }: ToolCall): boolean {
+  return id.startsWith(`functions.${name}:`) && /:\d+$/.test(id);
 }
 
 const PLAIN_ID = /^[\w-]{1,64}$/;
@@ -308,9 +324,9 @@ function optionsOf(
   return Object.fromEntries(Object.entries(own).map(([key, { itemId: _, ...rest }]) => [key, rest]));
 }
 
-function toolResult(given: ToolMessage, options: PromptOptions): PromptPart {
+function toolResult(given: ToolMessage, options: PromptOptions, native: boolean): PromptPart {
   const { toolName, content, isError, metadata } = given;
-  const toolCallId = callIdOf(given.toolCallId, options);
+  const toolCallId = native ? given.toolCallId : callIdOf(given.toolCallId, options);
   const own = optionsFor(providerOptionsOf(metadata), options.keys);
   const output = outputOf(content, isError, options.version);
   return withOptions({ type: 'tool-result', toolCallId, toolName, output }, own);
