@@ -73,7 +73,12 @@ function connect(url: string, prefix: string): RedisStore {
   // successful append would be reported as a conflict. So the caller gets the error at once, while the client
   // connects again. (`autoResendUnfulfilledCommands: false` sounds right but leaves such commands unanswered
   // forever.)
-  const redis = new Redis(url, { maxRetriesPerRequest: 0, reconnectOnError: isReplica });
+  const redis = new Redis(url, {
+    maxRetriesPerRequest: 0,
+    reconnectOnError: isReplica,
+    // The network may drop a connection without telling. An agent doesn't wait any longer for an answer by default.
+    socketTimeout: 30_000,
+  });
   const { host, port, path } = redis.options;
   const trouble = { address: path ?? `${host}:${port}`, last: undefined as string | undefined };
   // A command that fails only says that it wasn't sent. Without a listener, each attempt to connect would be printed.

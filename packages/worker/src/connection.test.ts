@@ -1,6 +1,8 @@
 // The connections that queues and workers are given, and what a failover does to them.
 
+import { once } from 'node:events';
 import { createRequire } from 'node:module';
+import net from 'node:net';
 import { Agent, memoryStore } from 'allium';
 import { scriptedModel, text } from 'allium/testing';
 import { Redis } from 'ioredis';
@@ -43,6 +45,39 @@ describe('an open client', () => {
       expect(client.eventNames().filter((name) => typeof name === 'string')).toEqual([]);
       client.disconnect();
     });
+});
+
+it('a connection that the network has dropped without telling is made again', async () => {
+  const target = new URL(server().url);
+  /** What goes through them gets lost. */
+  const dropped = new Set<net.Socket>();
+  const sockets = new Set<net.Socket>();
+  const proxy = net.createServer((socket) => {
+    const other = net.connect(Number(target.port), target.hostname);
+    sockets.add(socket).add(other);
+    socket.on('data', (data) => dropped.has(socket) || other.write(data));
+    other.on('data', (data) => dropped.has(socket) || socket.write(data));
+    socket.on('error', () => other.destroy()).on('close', () => other.destroy());
+    other.on('error', () => socket.destroy()).on('close', () => socket.destroy());
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  const { port } = proxy.address() as net.AddressInfo;
+  const queue = createQueue({ connection: `redis://127.0.0.1:${port}`, prefix: 'dropped', timeoutMs: 300 });
+  try {
+    await queue.metrics();
+    for (const socket of sockets) dropped.add(socket);
+    await expect(queue.metrics()).rejects.toMatchObject({ code: 'QUEUE_UNREACHABLE' });
+    const answers = () =>
+      queue.metrics().then(
+        () => true,
+        () => false,
+      );
+    await expect.poll(answers).toBe(true);
+  } finally {
+    await queue.close();
+    for (const socket of sockets) socket.destroy();
+    proxy.close();
+  }
 });
 
 it('a failover that leaves connections open, with a server that refuses to write, is noticed', async () => {

@@ -18,6 +18,12 @@ export interface ConnectionHooks {
   onConnection(change: ConnectionChange): void;
 }
 
+/**
+ * A connection that brings no answer for so long is made again: the network may have dropped it without telling. BullMQ has
+ * commands that take 10 s.
+ */
+const SILENT_MS = 30_000;
+
 /** How long Redis may take to say goodbye. */
 export const CLOSE_MS = 1000;
 
@@ -46,11 +52,13 @@ export class Connections {
   private readonly hooks: ConnectionHooks;
   private lost = false;
 
-  constructor(connection: Connection, hooks: ConnectionHooks, waitsForever: boolean) {
+  /** `timeoutMs`: how long a call may wait for an answer; undefined: until there is one. */
+  constructor(connection: Connection, hooks: ConnectionHooks, timeoutMs: number | undefined) {
     this.hooks = hooks;
     // A worker waits for a Redis that is being restarted; a caller who enqueues gets an error after a while.
+    const waitsForever = timeoutMs === undefined;
     const waits: RedisOptions = waitsForever ? { maxRetriesPerRequest: null } : {};
-    const options = { reconnectOnError: isReplica, ...waits };
+    const options = { reconnectOnError: isReplica, socketTimeout: timeoutMs ?? SILENT_MS, ...waits };
     // A client that gives up is of no use to a worker.
     const another = isClient(connection) && waitsForever && connection.options.maxRetriesPerRequest !== null;
     this.owned = another || !isClient(connection);

@@ -81,7 +81,7 @@ export function openBackend(options: SharedOptions, timeoutMs?: number): Backend
   checkValue('rateLimits', kinds.record, rateLimits);
   checkValue('clock', kinds.clock(), clock);
   for (const [tenant, limit] of Object.entries(rateLimits)) checkRate(`rateLimits.${tenant}`, limit);
-  const connections = new Connections(connection, { onError, onConnection }, timeoutMs === undefined);
+  const connections = new Connections(connection, { onError, onConnection }, timeoutMs);
   const reach = timeoutMs === undefined ? forever : within(timeoutMs, connections.address);
   const prefix = `{${name}}`;
   const shared = { connection: connections.redis, prefix };
