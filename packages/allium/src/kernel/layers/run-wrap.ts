@@ -142,7 +142,7 @@ class Wrap implements Trying {
     }
     if (undo === undefined || isControl(error)) {
       await this.abandon();
-      const failed = attempts.findLast((one) => one.state === 'failed');
+      const failed = attempts.findLast((one) => one.state === 'failed' && !one.dropped);
       undone(layer, hook, error, ctx, undefined, failed && { handling: failed.value });
     }
     undone(layer, hook, error, ctx, undo);

@@ -78,6 +78,8 @@ describe('timeout', () => {
     await clock.advance(1);
     const error = await run;
     expect(error).toMatchObject({ code: 'MODEL_TIMEOUT' });
+    // The call that it cut off is no error that it was handling.
+    expect((error as Error).message).toMatch(/\(in wrapModel of "timeout"\)$/);
     expect(error.cause.message).toBe('test/scripted did not finish within 100 ms.');
     expect(error.cause.data).toEqual({ model: 'test/scripted', limit: 'modelMs', ms: 100 });
     expect(model.aborted).toBe(1);
