@@ -85,6 +85,26 @@ describe.each([
   });
 });
 
+// Node ends it with code 13, and without a word.
+describe('a process in which nothing can happen any more', () => {
+  it('says so, and leaves the run open', async () => {
+    const tools = here().read('tools.mjs');
+    here().write(
+      'tools.mjs',
+      tools.replace(/(name: 'add',.*?)execute: .*?,\n/s, '$1execute: () => new Promise(() => {}),\n'),
+    );
+    const { code, stderr } = await start('run', '--session', 'ann', 'add 1 and 2').ended();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('waits for can never happen. If a run was')]);
+    expect((await here().allium(['sessions', '--json'])).stdout).toContain('"status": "open"');
+  });
+
+  it('says so if a file of the config never loads', async () => {
+    here().write('tools.mjs', 'await new Promise(() => {});');
+    const { code, stderr } = await start('explain').ended();
+    expect([code, stderr]).toEqual([1, expect.stringContaining('the config waits for can never happen')]);
+  });
+});
+
 describe('a process that is told to end', () => {
   it('prints no error with --json', async () => {
     const run = start('run', '--json', '--session', 'ann', 'gate');

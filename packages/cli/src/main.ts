@@ -43,7 +43,15 @@ export async function start(): Promise<void> {
     process.exit(EXIT.failed);
   });
 
+  // Node ends a process in which nothing can happen any more, with code 13 and without a word.
+  const stuck = (): void => {
+    const what = 'Something that a tool, the model, a middleware or the config waits for can never happen.';
+    note(io, `${io.err.red('error')}: ${what} If a run was under way, it can be resumed.`);
+    process.exit(EXIT.failed);
+  };
+  process.on('beforeExit', stuck);
   process.exitCode = await main(process.argv.slice(2), io);
+  process.off('beforeExit', stuck);
   // Something that ignores the abort may keep the process alive.
   if (abort.signal.aborted) process.exit();
 }
