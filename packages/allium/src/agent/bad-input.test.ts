@@ -124,6 +124,12 @@ describe('options of an agent', () => {
     ],
     ['half a turn', { limits: { turns: 1.5 } }, 'INVALID_OPTION', /an integer ≥ 0, got 1\.5/],
     [
+      'a symbol of turns',
+      { limits: { turns: Symbol('many') } },
+      'INVALID_OPTION',
+      /an integer ≥ 0, got Symbol/,
+    ],
+    [
       'a limit that is no number',
       { limits: { costUsd: '1' } },
       'INVALID_OPTION',

@@ -17,7 +17,7 @@ export const TRACE: Kind = kinds.oneOf('off', 'changes');
 
 const count = kinds.kind(
   'an integer ≥ 0',
-  (value) => value >= 0 && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY),
+  (value) => (Number.isInteger(value) || value === Number.POSITIVE_INFINITY) && value >= 0,
 );
 const amount = kinds.number(0, Number.POSITIVE_INFINITY);
 const modelTime = kinds.either(kinds.number(1, Number.POSITIVE_INFINITY), kinds.oneOf('none'));
