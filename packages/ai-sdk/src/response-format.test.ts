@@ -62,6 +62,23 @@ describe('the schema of an answer', () => {
     expect(given).toEqual(before);
   });
 
+  it('has `anyOf` in the place of `oneOf`, which Gemini does not know', async () => {
+    const one = {
+      type: 'object',
+      properties: { n: { type: 'null' } },
+      required: ['n'],
+      additionalProperties: false,
+    };
+    const both = { anyOf: [one], oneOf: [one] };
+    const given = (kinds: object) => ({
+      ...one,
+      properties: { a: kinds, b: { type: 'array', items: kinds }, c: both },
+    });
+    expect(await shownFor(given({ oneOf: [one, { type: 'string' }] }))).toEqual(
+      given({ anyOf: [one, { type: 'string' }] }),
+    );
+  });
+
   it.each<[string, JsonSchema]>([
     ['an open object', inputOf(z.looseObject({ a: z.string() }))],
     ['a record', inputOf(z.record(z.string(), z.number()))],

@@ -5,7 +5,18 @@ import { isObject, type Loose } from './language-model.js';
 export function responseFormat(schema: JsonSchema): Loose {
   const { title } = schema;
   const named = typeof title === 'string' && /^[\w-]{1,64}$/.test(title) && { name: title };
-  return { type: 'json', schema: closed(schema), ...named };
+  return { type: 'json', schema: anyOfOnly(closed(schema)), ...named };
+}
+
+/** Gemini knows no `oneOf`, nor do others. What the model sends is judged by the schema itself in any case. */
+export function anyOfOnly(schema: JsonSchema): JsonSchema {
+  if (!some(schema, (part) => 'oneOf' in part)) return schema;
+  return walked(schema, (part) => {
+    if ('anyOf' in part) return part;
+    return Object.fromEntries(
+      Object.entries(part).map(([key, value]) => [key === 'oneOf' ? 'anyOf' : key, value]),
+    );
+  });
 }
 
 /**
@@ -13,24 +24,26 @@ export function responseFormat(schema: JsonSchema): Loose {
  * Parts of an intersection may not be: each would forbid the fields of the others.
  */
 function closed(schema: JsonSchema): JsonSchema {
-  return some(schema, (part) => 'allOf' in part) ? schema : mapped(schema);
+  if (some(schema, (part) => 'allOf' in part)) return schema;
+  return walked(schema, (part) => {
+    const isOpen = part.additionalProperties === undefined && part.patternProperties === undefined;
+    return isObject(part.properties) && isOpen ? { ...part, additionalProperties: false } : part;
+  });
 }
 
-function mapped(schema: JsonSchema): JsonSchema {
+/** A schema that was changed, and before it every schema inside. */
+function walked(schema: JsonSchema, change: (part: JsonSchema) => JsonSchema): JsonSchema {
+  const each = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(each);
+    return isObject(value) ? walked(value, change) : value;
+  };
   const made: Record<string, unknown> = { ...schema };
   for (const [key, value] of Object.entries(schema)) {
     if (ONE.has(key)) made[key] = each(value);
     else if (NAMED.has(key) && isObject(value))
       made[key] = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, each(one)]));
   }
-  const isOpen = schema.additionalProperties === undefined && schema.patternProperties === undefined;
-  if (isObject(schema.properties) && isOpen) made.additionalProperties = false;
-  return made;
-}
-
-function each(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(each);
-  return isObject(value) ? mapped(value) : value;
+  return change(made);
 }
 
 /** Keywords that hold a schema or a list of them. */

@@ -16,6 +16,17 @@ describe('toolSchema', () => {
     expect(toolSchema(plain)).toBe(plain);
   });
 
+  it('has no `oneOf`, which Gemini does not know', () => {
+    const kind = z.discriminatedUnion('k', [
+      z.object({ k: z.literal('a') }),
+      z.object({ k: z.literal('b') }),
+    ]);
+    const { oneOf } = inputOf(kind) as { oneOf: unknown[] };
+    expect(toolSchema(inputOf(z.object({ list: z.array(kind) }))).properties).toEqual({
+      list: { type: 'array', items: { anyOf: oneOf } },
+    });
+  });
+
   it('merges the kinds of a union, and says which fields go together', () => {
     const at = z.object({ at: z.string() });
     const schema = z.discriminatedUnion('do', [

@@ -1,18 +1,19 @@
 /** The schema of a tool's arguments as providers take it: one object. */
 import type { JsonSchema } from 'allium';
 import { isObject } from './language-model.js';
+import { anyOfOnly } from './response-format.js';
 
 const made = new WeakMap<JsonSchema, JsonSchema>();
 
 /**
  * Anthropic, OpenAI and others refuse a union as the arguments of a tool, and with it the whole request. So its kinds become one
- * object that takes the fields of all of them. It allows more than the tool does, whose own schema judges the arguments.
+ * object that takes the fields of all of them; further in, they stay unions. It allows more than the tool does, whose own schema judges the arguments.
  */
 export function toolSchema(schema: JsonSchema): JsonSchema {
-  if (schema.type === 'object' && !ABOVE.some((key) => key in schema)) return schema;
   let known = made.get(schema);
   if (!known) {
-    known = flattened(schema);
+    const isOne = schema.type === 'object' && !ABOVE.some((key) => key in schema);
+    known = anyOfOnly(isOne ? schema : flattened(schema));
     made.set(schema, known);
   }
   return known;
