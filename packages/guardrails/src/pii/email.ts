@@ -70,10 +70,14 @@ function isTopLevel(label: string): boolean {
   return label.length <= 24 && !FILES.has(label.toLowerCase());
 }
 
+/** What the strategy `mask` leaves: nobody's address any more. */
+const MASKED = /^[^*]?\*{3}$/;
+
 /** `git@host:path` and `user@host` inside an address of the web are places, not mailboxes. */
 function isSomethingElse(text: string, start: number, at: number, end: number): boolean {
   const local = text.slice(start, at);
   const next = text.charCodeAt(end);
+  if (MASKED.test(local)) return true;
   if (next === 58 && /^(?:git|hg|svn|ssh|gitea|gitlab|root|deploy)$/i.test(local)) return true;
   if (next === 64) return true;
   const head = text.slice(Math.max(0, start - 64), start);

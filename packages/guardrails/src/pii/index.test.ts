@@ -175,6 +175,14 @@ describe('pii', () => {
     expect(all.match(/ann@/g) ?? []).toEqual([]);
   });
 
+  it.each(['redact', 'mask', 'hash'] as const)('what %s leaves is not found again', async (strategy) => {
+    const left = await answered(`${ANSWER} 203.0.113.77 and 3c:5a:b4:01:9f:ee`, { strategy });
+    const agent = new Agent({ model: scriptedModel([left]), middleware: [pii({ strategy })] });
+    const { text: again, changes } = await agent.run('Again?');
+    expect(again).toBe(left);
+    expect(changes).toEqual([]);
+  });
+
   it('masks', async () => {
     expect(await answered(ANSWER, { strategy: 'mask' })).toBe(
       'Write to a***@example.org, call +** ** **** **58 or pay with **** **** **** 1111.',
