@@ -37,9 +37,13 @@ async function lastAnswer(run: RunStream): Promise<AssistantMessage> {
 /** An answer that was cut off, or that a content filter of the provider ended. */
 const ENDED_SO: ReadonlySet<string | undefined> = new Set(['cut_off', 'content_filter']);
 
-/** Errors of the provider pass through as the same object: the AI SDK knows which of them to retry. */
+/**
+ * Errors of the provider pass through as the same object: the AI SDK knows which of them to retry. So does the reason of an
+ * abort, which it and others know by its name.
+ */
 function rethrow(error: unknown): never {
-  throw error instanceof RunError && error.code === 'MODEL_ERROR' ? (error.cause ?? error) : error;
+  const isOther = error instanceof RunError && (error.code === 'MODEL_ERROR' || error.code === 'ABORTED');
+  throw isOther ? (error.cause ?? error) : error;
 }
 
 /** The parts of a stream of the AI SDK. */

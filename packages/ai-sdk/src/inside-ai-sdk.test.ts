@@ -60,6 +60,11 @@ const result = (toolCallId: string, type = 'json', value: unknown = { of: toolCa
 });
 const results = (...ids: string[]) => ({ role: 'tool', content: ids.map((id) => result(id)) });
 
+async function* hanging() {
+  yield { type: 'text-start', id: '0' };
+  await new Promise(() => {});
+}
+
 const noWord = (word: string, on: 'output' | 'request') =>
   defineMiddleware({
     name: 'no-word',
@@ -149,6 +154,19 @@ describe('an answer', () => {
       const parts = await partsOf(model, 'a');
       expect(parts.at(-1)).toEqual({ type: 'error', error });
       expect(parts.map(({ delta = '' }) => delta).join('')).toBe('Half an ans');
+    }
+  });
+
+  it('that is aborted rejects with the reason', async () => {
+    for (const isEarly of [true, false]) {
+      const { model, prompts } = setup([retry()], hanging() as never);
+      const stopping = new AbortController();
+      const reason = new DOMException('Too slow.', 'TimeoutError');
+      if (isEarly) stopping.abort(reason);
+      const answer = model.doGenerate({ prompt: [user('a')], abortSignal: stopping.signal });
+      stopping.abort(reason);
+      await expect(answer).rejects.toBe(reason);
+      expect(prompts.length).toBeLessThan(2);
     }
   });
 
