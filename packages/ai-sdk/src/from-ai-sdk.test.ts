@@ -78,6 +78,22 @@ describe.each(VERSIONS)('an answer of a model of %s', (version) => {
     ]);
   });
 
+  it('has thinking where it began, also if it has no text and ends last', async () => {
+    const [begun, end] = block('reasoning', 'r', []);
+    const start = { ...begun, providerMetadata: { fake: { itemId: 'rs_1' } } };
+    const source = { type: 'source', sourceType: 'url', id: 's', url: 'https://a.example' };
+    for (const rest of [[source, ...text('So.')], text('So.')]) {
+      const { content } = await answer(start, ...rest, end, finish(version));
+      expect(content[0]).toMatchObject({
+        type: 'thinking',
+        metadata: { provider: { fake: { itemId: 'rs_1' } } },
+      });
+      expect(content.slice(1).map(({ type }) => type)).toEqual(
+        rest.includes(source) ? ['provider', 'text'] : ['text'],
+      );
+    }
+  });
+
   it('has thinking with its signature, wherever in the block the signature came', async () => {
     const signed = { fake: { signature: 'sealed', more: 1 } };
     for (const parts of [

@@ -64,7 +64,12 @@ export class LiveParts {
     const part = begun(block);
     if (part?.type === 'thinking') {
       this.open.add(block);
-      yield { type: 'reasoning-start', id: String(block) };
+      const own = isGuarded ? undefined : part.metadata?.provider;
+      yield {
+        type: 'reasoning-start',
+        id: String(block),
+        ...(own !== undefined && { providerMetadata: own }),
+      };
     } else if (!isGuarded && (part?.type === 'file' || part?.type === 'provider')) {
       this.done.add(block);
       const own = part.metadata?.provider;

@@ -13,6 +13,8 @@ interface OpenBlock {
   /** Its text so far, for the digest. */
   text: string;
   provider: ProviderOptions | undefined;
+  /** Something of it was emitted. */
+  shown: boolean;
 }
 
 /** A call whose arguments stream. */
@@ -145,7 +147,17 @@ export class PartMapper {
     const text = part.delta as string;
     if (text === '') return;
     block.text += text;
+    block.shown = true;
     this.emit({ type, text, block: block.key });
+  }
+
+  /** Thinking without text that hasn't ended keeps its place before what comes now: providers insist on the order. */
+  private keepPlaces(): void {
+    for (const block of this.blocks.values()) {
+      if (block.type !== 'thinking' || block.shown || !block.provider) continue;
+      block.shown = true;
+      this.emit({ type: 'thinking', text: '', block: block.key });
+    }
   }
 
   private open(type: OpenBlock['type'], part: Loose): void {
@@ -158,7 +170,8 @@ export class PartMapper {
   private begin(type: OpenBlock['type'], id: string): OpenBlock {
     for (const { type: kind, key } of this.ended.splice(0))
       this.emit({ type: kind, text: '', block: key, end: true });
-    const block: OpenBlock = { type, key: this.count++, text: '', provider: undefined };
+    this.keepPlaces();
+    const block: OpenBlock = { type, key: this.count++, text: '', provider: undefined, shown: false };
     this.blocks.set(type + id, block);
     return block;
   }
@@ -202,7 +215,9 @@ export class PartMapper {
       this.options.tools.has(name) && part.providerExecuted !== true && part.inputEncoding !== 'text';
     const provider = mergeOptions(undefined, part.providerMetadata);
     this.calls.set(id, { name, live, arguments: '', provider });
-    if (live) this.emit({ type: 'tool-call', id, name, arguments: '' });
+    if (!live) return;
+    this.keepPlaces();
+    this.emit({ type: 'tool-call', id, name, arguments: '' });
   }
 
   private growCall(part: Loose): void {
@@ -227,6 +242,7 @@ export class PartMapper {
     if (!open?.live) {
       const metadata = provider && { provider, digest: digestOf(input) };
       this.late.push(null);
+      this.keepPlaces();
       this.emit({ type: 'tool-call', id, name, arguments: input, ...(metadata && { metadata }) });
       return;
     }
@@ -239,6 +255,7 @@ export class PartMapper {
   private file(part: Loose): void {
     const mimeType = String(part.mediaType);
     const provider = mergeOptions(undefined, part.providerMetadata);
+    this.keepPlaces();
     this.emit({
       type: 'file',
       data: dataOf(part.data),
@@ -252,6 +269,7 @@ export class PartMapper {
     if (rest.preliminary === true) return;
     const provider = mergeOptions(undefined, providerMetadata);
     const value = type === 'reasoning-file' ? { ...rest, data: dataOf(rest.data) } : rest;
+    this.keepPlaces();
     this.emit({
       type: 'provider',
       kind: String(type),
