@@ -12,7 +12,7 @@ import { approval } from 'allium/middleware/approval';
 import { maxTurns } from 'allium/middleware/max-turns';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { Redis } from 'ioredis';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { storeWith } from '../../../test/run-checks.js';
 import { type Fleet, useFleets } from '../test/fleet.js';
@@ -475,6 +475,41 @@ describe('the places of a fleet', () => {
 });
 
 describe('leaving', () => {
+  it('by a signal, all workers of the process do, before it ends; there is one handler however many they are', async () => {
+    const kill = vi.spyOn(process, 'kill').mockReturnValue(true);
+    const signal = 'SIGUSR2';
+    try {
+      const [quick, slow] = [fleet(), fleet()];
+      const [begun, going] = [gate(), gate()];
+      const waits = defineMiddleware({
+        name: 'waits',
+        async wrapModel(_ctx, next) {
+          begun.resolve();
+          await going.promise;
+          await next();
+        },
+      });
+      await quick.work({ a: new Agent({ model: scriptedModel([text('.')]) }) }, { drainOn: [signal] });
+      await slow.work(
+        { a: new Agent({ model: scriptedModel([text('Done.')]), middleware: [waits] }) },
+        { drainOn: [signal], drainMs: 60_000 },
+      );
+      expect(process.listenerCount(signal)).toBe(1);
+      const { runId } = await slow.queue.enqueue('a', 'Go.');
+      await begun.promise;
+      process.emit(signal, signal);
+      await expect.poll(async () => (await quick.queue.metrics()).workers).toBe(0);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(kill).not.toHaveBeenCalled();
+      going.resolve();
+      expect(await slow.queue.finished(runId)).toMatchObject({ status: 'done', text: 'Done.' });
+      await expect.poll(() => kill.mock.calls).toEqual([[process.pid, signal]]);
+      expect(process.listenerCount(signal)).toBe(0);
+    } finally {
+      kill.mockRestore();
+    }
+  });
+
   it('lets runs end, and takes nothing new', async () => {
     const { queue, work } = fleet();
     const begun = gate();

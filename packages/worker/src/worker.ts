@@ -15,6 +15,7 @@ import { isPassing, ofDeleted } from './passing.js';
 import { prometheusOf } from './prometheus.js';
 import { atMost } from './reach.js';
 import { runJob } from './run-job.js';
+import { leaveOn } from './signals.js';
 import { RunTap } from './tap.js';
 import type { QueueMetrics } from './turns.js';
 import { answerUnheard } from './unheard.js';
@@ -76,6 +77,7 @@ class FleetWorker implements AgentWorker {
   private readonly jobs: Worker<JobData, Outcome>;
   private readonly intake: Worker<JobData>;
   private readonly unlisten: () => void;
+  private readonly ignoreSignals: () => void;
   private readonly heartbeat: Heartbeat;
   private leaving: Promise<void> | undefined;
 
@@ -85,7 +87,7 @@ class FleetWorker implements AgentWorker {
     private readonly settings: Settings,
   ) {
     const { connections, prefix, turns, onError, retry } = backend;
-    const { concurrency, lockMs, drainOn } = settings;
+    const { concurrency, lockMs, drainOn, drainMs } = settings;
     this.heartbeat = new Heartbeat(backend, { id: this.id, concurrency, lockMs }, (id, reason) =>
       this.cancel(id, reason),
     );
@@ -119,7 +121,7 @@ class FleetWorker implements AgentWorker {
     this.unlisten = () => {
       for (const one of unlisten) one();
     };
-    for (const signal of drainOn) process.once(signal, this.onSignal);
+    this.ignoreSignals = leaveOn(drainOn, () => atMost(drainMs + 3 * LAST_MS, this.close()));
     this.jobs.run().catch(onError);
     this.intake.run().catch(onError);
     void this.heartbeat.begin();
@@ -168,7 +170,7 @@ class FleetWorker implements AgentWorker {
 
   private async leave(finishMs: number, deadlineMs: number): Promise<void> {
     const { onError, connections } = this.backend;
-    for (const signal of this.settings.drainOn) process.off(signal, this.onSignal);
+    this.ignoreSignals();
     this.heartbeat.stop();
     const to = (state: Fence['state']): void => {
       for (const { fence, control } of this.held.values()) {
@@ -193,16 +195,6 @@ class FleetWorker implements AgentWorker {
     for (const timer of timers) clearTimeout(timer);
     this.unlisten();
   }
-
-  private readonly onSignal = (signal: NodeJS.Signals): void => {
-    const end = (): void => {
-      process.kill(process.pid, signal);
-      // The first process of a container isn't ended by a signal, unless it handles it.
-      if (process.pid === 1 && process.listenerCount(signal) === 0)
-        process.exit(128 + os.constants.signals[signal]);
-    };
-    void atMost(this.settings.drainMs + 3 * LAST_MS, this.close()).then(end);
-  };
 
   private told(message: string): void {
     const { cancel, reason } = JSON.parse(message) as { cancel?: string; reason?: string };
