@@ -91,7 +91,7 @@ async function say(
   if ((await turns.speak(sessionId)) === undefined) {
     const { input: _, key: __, ...rest } = data;
     answers = newId();
-    await turns.file(answers, { ...rest, kind: 'continue' });
+    await turns.file(answers, { ...rest, kind: 'continue', unheard: true });
   }
   if (key !== undefined) await turns.said(key, answers);
   return answers;

@@ -745,6 +745,36 @@ describe('speaking to a busy session', () => {
     expect(textOf(last)).toBe('heard: Wait!');
   });
 
+  it('that then waits for an answer is heard when the run continues, and nothing fails', async () => {
+    const { queue, work, store } = fleet();
+    const [begun, going] = [gate(), gate()];
+    const waits = defineMiddleware({
+      name: 'waits',
+      async wrapModel(_ctx, next) {
+        begun.resolve();
+        await going.promise;
+        await next();
+      },
+    });
+    const model = scriptedModel([again, ({ messages }) => text(messages.map(textOf).join(' '))]);
+    const middleware = [waits, approval({ policy: { look: 'ask' } })];
+    await work({ a: new Agent({ model, tools: [look], middleware }) });
+    const { runId } = await queue.enqueue('a', 'Look.', { sessionId: 's' });
+    await begun.promise;
+    const said = await queue.enqueue('a', 'Hurry.', { sessionId: 's', whenBusy: 'steer' });
+    expect(said).toMatchObject({ state: 'said', runId });
+    going.resolve();
+    const { pending, status } = await queue.finished(runId);
+    expect(status).toBe('suspended');
+    await expect.poll(() => queue.isBusy('s')).toBe(false);
+    expect(await queue.failed()).toEqual([]);
+    await queue.answer(pending![0]!.id, { type: 'approve' });
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ status: 'done' });
+    const messages = await new Agent({ model, store }).session('s').messages();
+    expect(messages.map(textOf).filter((one) => one === 'Hurry.').length).toBe(1);
+    expect((await queue.outcome(runId))!.text).toContain('Hurry.');
+  });
+
   it('reaches the current run, and the message is answered once', async () => {
     const { queue, work, store, events } = fleet();
     const begun = gate();

@@ -23,6 +23,8 @@ export interface JobData {
   readonly priority?: number;
   /** Stands for its idempotency key. */
   readonly key?: string;
+  /** It answers a message that was said to a run too late for it to hear. */
+  readonly unheard?: true;
   /** The job whose run is continued. */
   readonly of?: string;
   /** Why that run has to end: somebody cancelled it while it waited for an answer. */

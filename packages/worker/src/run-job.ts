@@ -83,7 +83,10 @@ async function go(job: JobRun, session: Session, start: Start, runId: string): P
     const { code, result } = error as { code?: string; result?: RunResult };
     if (code === 'ABORTED' && result) return { ...outcomeOf(result), status: 'aborted' };
     // The message is in the history and has been answered.
-    if (code === 'NOTHING_TO_CONTINUE') return { status: 'done', runId, sessionId: session.id, text: '' };
+    const done = { status: 'done', runId, sessionId: session.id, text: '' } as const;
+    if (code === 'NOTHING_TO_CONTINUE') return done;
+    // A run that waits for an answer hears the message when it continues.
+    if (code === 'RUN_OPEN' && data.unheard && (await session.pending()).length > 0) return done;
     throw error;
   }
 }
