@@ -47,22 +47,33 @@ describe('an open client', () => {
     });
 });
 
-it('a connection that the network has dropped without telling is made again', async () => {
+/** An address that leads to the server, and drops what `lost` says without telling. */
+async function lossy(lost: (socket: net.Socket, data: Buffer) => boolean) {
   const target = new URL(server().url);
-  /** What goes through them gets lost. */
-  const dropped = new Set<net.Socket>();
   const sockets = new Set<net.Socket>();
   const proxy = net.createServer((socket) => {
     const other = net.connect(Number(target.port), target.hostname);
     sockets.add(socket).add(other);
-    socket.on('data', (data) => dropped.has(socket) || other.write(data));
-    other.on('data', (data) => dropped.has(socket) || socket.write(data));
+    socket.on('data', (data) => lost(socket, data) || other.write(data));
+    other.on('data', (data) => lost(socket, data) || socket.write(data));
     socket.on('error', () => other.destroy()).on('close', () => other.destroy());
     other.on('error', () => socket.destroy()).on('close', () => socket.destroy());
   });
   await once(proxy.listen(0, '127.0.0.1'), 'listening');
-  const { port } = proxy.address() as net.AddressInfo;
-  const queue = createQueue({ connection: `redis://127.0.0.1:${port}`, prefix: 'dropped', timeoutMs: 300 });
+  return {
+    connection: `redis://127.0.0.1:${(proxy.address() as net.AddressInfo).port}`,
+    sockets,
+    stop() {
+      for (const socket of sockets) socket.destroy();
+      proxy.close();
+    },
+  };
+}
+
+it('a connection that the network has dropped without telling is made again', async () => {
+  const dropped = new Set<net.Socket>();
+  const { connection, sockets, stop } = await lossy((socket) => dropped.has(socket));
+  const queue = createQueue({ connection, prefix: 'dropped', timeoutMs: 300 });
   try {
     await queue.metrics();
     for (const socket of sockets) dropped.add(socket);
@@ -75,9 +86,32 @@ it('a connection that the network has dropped without telling is made again', as
     await expect.poll(answers).toBe(true);
   } finally {
     await queue.close();
-    for (const socket of sockets) socket.destroy();
-    proxy.close();
+    stop();
   }
+});
+
+it('may be closed while it subscribes again', async () => {
+  // Nobody answers the second time.
+  let subscribed = 0;
+  const silent = new Set<net.Socket>();
+  const { connection, stop } = await lossy((socket, data) => {
+    if (/subscribe/i.test(String(data)) && !/pubsub/i.test(String(data)) && ++subscribed > 2)
+      silent.add(socket);
+    return silent.has(socket);
+  });
+  const { queue, redis, store } = fleet();
+  const follower = createQueue({ connection, prefix: queue.prefix, store });
+  const { sessionId } = await queue.enqueue('a', 'Hi.');
+  const events = follower.join(sessionId);
+  const next = events.next().catch(() => undefined);
+  await expect.poll(() => subscribed).toBeGreaterThan(1);
+  await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+  await expect.poll(() => silent.size).toBeGreaterThan(0);
+  await follower.close();
+  // An error that nobody handles would fail the test.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  void next;
+  stop();
 });
 
 it('a failover that leaves connections open, with a server that refuses to write, is noticed', async () => {

@@ -153,15 +153,19 @@ export class Connections {
 
   private get subscriber(): Redis {
     if (this.listener) return this.listener;
-    const listener = this.redis.duplicate({ maxRetriesPerRequest: null });
+    // If it is closed while it subscribes again by itself, nobody hears of that, and the process ends with the error.
+    const listener = this.redis.duplicate({ maxRetriesPerRequest: null, autoResubscribe: false });
     listener.on('error', this.onError);
     listener.on('message', (channel, message) => {
       for (const fn of this.channels.get(channel) ?? []) fn(message);
     });
     let first = true;
     listener.on('ready', () => {
-      if (!first) for (const fn of this.reconnected) fn();
+      const again = !first;
       first = false;
+      if (!again) return;
+      if (this.channels.size > 0) listener.subscribe(...this.channels.keys()).catch(this.onError);
+      for (const fn of this.reconnected) fn();
     });
     this.listener = listener;
     return listener;
