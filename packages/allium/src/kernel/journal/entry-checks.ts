@@ -82,7 +82,7 @@ export function checkEntry(entry: unknown, sessionId: string): void {
   const { [lack]: value, seq } = isRecord(entry) ? entry : { [lack]: entry };
   throw new AlliumError(
     'SESSION_CORRUPT',
-    `Entry ${shown(seq)} of session ${shown(sessionId)}${known ? `, a ${known.type}` : ''} has the \`${lack}\` ${shown(value)}. Something else changed the journal, or it is damaged. Restore it from a backup, or delete the session.`,
+    `Entry ${shown(seq)} of session ${shown(sessionId)}${known ? ` (${known.type})` : ''} has the \`${lack}\` ${shown(value)}. Something else changed the journal, or it is damaged. Restore it from a backup, or delete the session.`,
     { data: { sessionId, seq, field: lack } },
   );
 }

@@ -137,7 +137,8 @@ export class SessionState implements CellHolder {
       default:
         throw corrupt(
           this,
-          `holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}. It was written by newer code, or damaged.`,
+          `holds an entry of unknown type ${JSON.stringify((entry as { type?: unknown }).type)} after entry ${this.seq}.`,
+          'It was written by a newer release, so update this one; or it is damaged, so restore it from a backup.',
         );
     }
   }
@@ -236,7 +237,7 @@ export class SessionState implements CellHolder {
 
   private running(entry: EntryBody & { runId?: string }): OpenRun {
     if (this.open && this.open.runId === entry.runId) return this.open;
-    throw corrupt(this, `holds a ${entry.type} entry of run "${entry.runId}", which is not under way.`);
+    throw corrupt(this, `holds an entry \`${entry.type}\` of run "${entry.runId}", which is not under way.`);
   }
 }
 
@@ -260,8 +261,14 @@ function addRequest(
   run.batch.asked = [...new Set([...run.batch.asked, callId, ...notBegun])];
 }
 
-export function corrupt({ sessionId }: SessionState, what: string): AlliumError {
-  return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what}`);
+export function corrupt(
+  { sessionId }: SessionState,
+  what: string,
+  advice = 'Restore it from a backup, or delete the session.',
+): AlliumError {
+  return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what} ${advice}`, {
+    data: { sessionId },
+  });
 }
 
 /** Adds costs. An unknown cost makes the sum unknown. */
