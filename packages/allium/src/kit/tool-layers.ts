@@ -41,10 +41,9 @@ class Hearing implements ToolCallOwner {
     return this.owner.suspend(...asked);
   }
 
-  update(
-    ...[ctx, partial, details]: Parameters<ToolCallOwner['update']>
-  ): ReturnType<ToolCallOwner['update']> {
-    const shown = this.owner.update(ctx, partial, details);
+  update(...given: Parameters<ToolCallOwner['update']>): ReturnType<ToolCallOwner['update']> {
+    const [, partial, details] = given;
+    const shown = this.owner.update(...given);
     this.heard(partial, details);
     return shown;
   }

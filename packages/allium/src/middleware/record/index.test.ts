@@ -364,6 +364,30 @@ describe('guards', () => {
     );
   });
 
+  it('search the events of sub-agents as they do without a recorder, and report nothing about them', async () => {
+    const guard = defineMiddleware({
+      name: 'no',
+      guard: {
+        on: ['tool-result'],
+        find: (said) => [...said.matchAll(/SECRET/g)].map(({ index }) => ({ start: index, end: index + 6 })),
+      },
+    });
+    const agentOf = () => {
+      const call = { type: 'tool-call', id: 'c', name: 'echo', arguments: '{"a":"SEC\\u0052ET"}' } as const;
+      const helper = new Agent({ model: scriptedModel([chunks('SECRET', call), 'Found.']), tools: [echo] });
+      return new Agent({
+        model: scriptedModel([toolCalls({ name: 'help', args: { prompt: 'Look.' } }), 'done']),
+        tools: [helper.asTool({ name: 'help', description: 'Helps.' })],
+        middleware: [guard, record({ to: [] })],
+      });
+    };
+    const { events, result } = await collect(agentOf().stream('hi'));
+    const forwarded = JSON.stringify(events.filter(({ type }) => type === 'tool_execution_update'));
+    expect(forwarded).toContain('[redacted]');
+    expect(forwarded).not.toMatch(/SECRET|u0052/);
+    expect(result!.changes).toEqual((await agentOf().run('hi')).changes);
+  });
+
   it('leave only the refusal of a refused answer', async () => {
     const no = defineMiddleware({
       name: 'no',
