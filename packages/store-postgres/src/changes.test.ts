@@ -159,7 +159,10 @@ describe('a store with `notify`', () => {
   });
 
   it.each([
-    [{ connectionString: undefined, pool: { query() {}, connect() {} } as never }, /true with a `connectionString`/],
+    [
+      { connectionString: undefined, pool: { query() {}, connect() {} } as never },
+      /true with a `connectionString`/,
+    ],
     [{ notify: '' }, /or the address of the server/],
     [{ notify: 7 as never }, /or the address of the server/],
   ])('refuses %j', (options, message) => {
