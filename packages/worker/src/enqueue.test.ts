@@ -244,6 +244,18 @@ it('a rate that is changed or removed holds at once, for those who wait for the 
   await Promise.all(jobs.map(({ runId }) => queue.finished(runId)));
 });
 
+it('a rate that a queue brings holds for the first job it sends', async () => {
+  const { queue, another, redis, work } = fleet();
+  await work({ a: new Agent({ model: scriptedModel([text('.')], { repeat: true }) }) });
+  // From here on, Redis knows the script of a job, but not yet that of a rate.
+  await redis.script('FLUSH');
+  await queue.finished((await queue.enqueue('a', 'Hi.')).runId);
+  const limited = another({ rateLimits: { t: { max: 1, perMs: 3_600_000 } } });
+  const [first] = await Promise.all([1, 2, 3].map(() => limited.enqueue('a', 'Hi.', { tenant: 't' })));
+  await limited.finished(first!.runId);
+  expect((await limited.metrics()).waiting).toBe(2);
+});
+
 describe('a run that waits for an answer leaves nothing in Redis for ever', () => {
   const ask = toolCalls({ name: 'pay', args: {} });
   const pay = tool({ name: 'pay', description: 'Pays.', input: z.object({}), execute: () => 'paid' });

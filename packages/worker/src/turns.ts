@@ -264,7 +264,9 @@ export class Turns {
   /** `*` is for every tenant without its own. */
   async limit(tenant: string, limit: RateLimit | undefined): Promise<void> {
     const rule = limit === undefined ? '' : `${limit.max}/${limit.perMs}`;
-    await this.give((await this.run<[number, Turn]>(LIMIT, tenant, rule))[1]);
+    // Not by its hash: Redis may not know that yet, and a job that is sent right after it would be first.
+    const set = () => this.redis.eval(LIMIT, 1, this.base, tenant, rule);
+    await this.give(((await this.reach(set)) as [number, Turn])[1]);
   }
 
   async look(): Promise<Omit<QueueMetrics, 'delayed' | 'failed'>> {
