@@ -80,7 +80,7 @@ export class RunRecord {
     const due = this.time?.isDue(this.open.activeMs);
     // The trace is written along with whatever is written anyway. Late entries don't take it: the journal asks for it.
     const traced = how === 'appendLate' ? undefined : this.trace?.entry(how === 'end');
-    if (onlyInbox(entries, how) || (!this.hasUnwritten && !due)) {
+    if (!this.hasUnwritten && !due) {
       if (!traced) return this.write(entries, how);
       // The end of a run comes last.
       if (how !== 'end') return this.write([...entries, traced], how);
@@ -185,12 +185,4 @@ export class RunRecord {
   get activeMs(): number {
     return this.time?.ms ?? 0;
   }
-}
-
-/**
- * After such an entry a resume ends the turn once more. So what was written to cells at its end waits for an entry that says
- * what came next.
- */
-function onlyInbox(entries: readonly EntryDraft[], how: 'append' | 'appendLate' | 'end'): boolean {
-  return how === 'append' && entries.length > 0 && entries.every(({ type }) => type === 'inbox');
 }
