@@ -608,4 +608,13 @@ describe('an MCP server on the network', () => {
       expect(result.messages[2]).toMatchObject({ details: structuredContent });
     },
   );
+
+  it('whose long content repeats itself takes a moment to compare, not minutes', async () => {
+    const content = 'a'.repeat(1_000_000);
+    const structuredContent = { said: `${'a'.repeat(200_000)}b${'a'.repeat(200_000)}` };
+    const { url } = await listening({
+      call: (_, answer) => answer({ ...said(content), structuredContent }),
+    });
+    expect((await called(url)).said).toBe(`${content},${JSON.stringify(structuredContent)}`);
+  }, 10_000);
 });

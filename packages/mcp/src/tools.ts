@@ -177,8 +177,9 @@ function resultOf({ content = [], structuredContent, isError = false }: CallTool
   // Some providers refuse empty texts.
   const parts = content.map(partOf).filter((part) => part.type !== 'text' || part.text.trim() !== '');
   const said = parts.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
-  if (structuredContent !== undefined && (parts.length === 0 || !says(said, structuredContent)))
-    parts.push(text(JSON.stringify(structuredContent)));
+  const json = structuredContent === undefined ? undefined : JSON.stringify(structuredContent);
+  if (json !== undefined && (parts.length === 0 || !says(said, structuredContent, json)))
+    parts.push(text(json));
   return toolResult({
     content: parts.length > 0 ? parts : '(no output)',
     isError,
@@ -186,10 +187,27 @@ function resultOf({ content = [], structuredContent, isError = false }: CallTool
   });
 }
 
-/** Does the text have every value in it, as it is or as in JSON? */
-function says(said: string, value: unknown): boolean {
+/** The search takes the product of the lengths, in the worst case: at this one a moment, where a server could make it hours. */
+const MOST_SEARCHED = 1e9;
+
+/** Does the text say it all: as JSON, or with every value somewhere in it? */
+function says(said: string, structured: unknown, json: string): boolean {
+  return (
+    compact(said) === json || (said.length * json.length <= MOST_SEARCHED && hasValues(said, structured))
+  );
+}
+
+function compact(json: string): string | undefined {
+  try {
+    return JSON.stringify(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}
+
+function hasValues(said: string, value: unknown): boolean {
   if (value === null) return true;
-  if (typeof value === 'object') return Object.values(value).every((one) => says(said, one));
+  if (typeof value === 'object') return Object.values(value).every((one) => hasValues(said, one));
   return said.includes(String(value)) || said.includes(JSON.stringify(value));
 }
 

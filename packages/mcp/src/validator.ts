@@ -1,6 +1,6 @@
 /** Checks values against schemas of a server, which may be wrong or hostile. */
 
-import type { JsonSchemaType, jsonSchemaValidator } from '@modelcontextprotocol/client';
+import type { JsonSchemaType, JsonSchemaValidator, jsonSchemaValidator } from '@modelcontextprotocol/client';
 import type { AjvJsonSchemaValidator } from '@modelcontextprotocol/client/validators/ajv';
 import { withMembers } from './schema-members.js';
 
@@ -13,44 +13,39 @@ type Check = ReturnType<jsonSchemaValidator['getValidator']>;
  * else would run meanwhile. The model still sees them, and the server checks its arguments itself.
  */
 export function inputValidator(Ajv: Ajv): jsonSchemaValidator {
-  const validatorOf = compilerWith(Ajv);
+  const shared = new Ajv();
   return {
     getValidator<T>(schema: JsonSchemaType) {
       const safe = plain(schema) as JsonSchemaType;
       const { valid, errorMessage } = dialectOf(safe, Ajv)(safe);
       if (!valid) throw new Error(`its schema is wrong: ${errorMessage?.split(', ')[0]}`);
-      return validatorOf<T>(safe);
+      // Ajv takes schemas with the same `$id` for the same.
+      const ajv = JSON.stringify(safe).includes('"$id"') ? new Ajv() : shared;
+      return ajv.getValidator<T>(safe);
     },
   };
 }
 
 /** Checks results. A schema that can't be used checks nothing: the result is there, and the schema is optional. */
 export function outputValidator(Ajv: Ajv): jsonSchemaValidator {
-  const validatorOf = compilerWith(Ajv);
   // The library asks again for every call.
   const known = new WeakMap<object, Check>();
   return {
     getValidator<T>(schema: JsonSchemaType) {
       const check = known.get(schema) ?? made(schema);
       known.set(schema, check);
-      return check as ReturnType<typeof validatorOf<T>>;
+      return check as JsonSchemaValidator<T>;
     },
   };
 
   function made(schema: JsonSchemaType): Check {
     try {
-      return validatorOf(plain(schema) as JsonSchemaType);
+      // An Ajv never forgets a schema, and a connection may see many lists of tools.
+      return new Ajv().getValidator(plain(schema) as JsonSchemaType);
     } catch {
       return (data) => ({ valid: true, data: data as never, errorMessage: undefined });
     }
   }
-}
-
-/** Ajv remembers all schemas it has seen, and takes those with the same `$id` for the same, so these get one of their own. */
-function compilerWith(Ajv: Ajv) {
-  const shared = new Ajv();
-  return <T>(schema: JsonSchemaType) =>
-    (JSON.stringify(schema).includes('"$id"') ? new Ajv() : shared).getValidator<T>(schema);
 }
 
 const DRAFT_2020 = 'https://json-schema.org/draft/2020-12/schema';
