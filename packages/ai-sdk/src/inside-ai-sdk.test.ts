@@ -313,15 +313,27 @@ describe('an answer', () => {
     const { model } = setup([fallback({ models: [other] })], [file, { type: 'error', error }]);
     const types = (await partsOf(model, 'a')).map(({ type }) => type);
     expect(types.slice(1)).toEqual([
-      'response-metadata',
       'reasoning-start',
-      'reasoning-delta',
-      'reasoning-end',
       'text-start',
       'text-delta',
+      'response-metadata',
+      'reasoning-end',
       'text-end',
       'finish',
     ]);
+  });
+
+  it('has nothing that a layer took out of the stream, and all that it left', async () => {
+    const file = { type: 'file', mediaType: 'image/png', data: 'aGk=' };
+    const source = { type: 'source', sourceType: 'url', id: 's', url: 'https://a.example' };
+    const noFiles = defineMiddleware({
+      name: 'no-files',
+      beforeModel: (ctx) =>
+        ctx.transform(() => ({ part: (part, emit) => void (part.type !== 'file' && emit(part)) })),
+    });
+    const { model } = setup([noFiles], [file, source, ...said('Hi')]);
+    const types = (await partsOf(model, 'a')).map(({ type }) => type);
+    expect(types.filter((type) => !/^text|^stream|^response/.test(type))).toEqual(['source', 'finish']);
   });
 
   it.each(['length', 'content-filter'])('may end by %s', async (unified) => {

@@ -3,17 +3,24 @@ import type { AgentEvent, ModelPart } from 'allium';
 import type { Loose, SpecVersion } from './language-model.js';
 import { contentPart } from './to-content.js';
 
-/** The parts of an answer as the model began them: those that come whole, and the kinds of the others. */
+/** The parts of an answer as they began: those that come whole, and the kinds of the others. */
 export class BegunParts {
   private readonly parts: ModelPart[] = [];
-  private readonly keys = new Set<unknown>();
+  private readonly open = { text: new Set<unknown>(), thinking: new Set<unknown>() };
 
   take(part: ModelPart): void {
-    if (part.type === 'text' || part.type === 'thinking') {
-      if (this.keys.has(part.block)) return;
-      this.keys.add(part.block);
-    } else if (part.type === 'tool-call-delta' || part.type === 'finish') return;
+    if (part.type === 'finish' || part.type === 'tool-call-delta') return;
+    if ((part.type === 'text' || part.type === 'thinking') && this.goesOn(part)) return;
     this.parts.push(part);
+  }
+
+  /** Is it a piece of a block that has begun? Without a key it belongs to the last one. */
+  private goesOn({ type, block, end }: Extract<ModelPart, { type: 'text' | 'thinking' }>): boolean {
+    if (block === undefined) return this.parts.at(-1)?.type === type;
+    const known = this.open[type].has(block);
+    if (end) this.open[type].delete(block);
+    else this.open[type].add(block);
+    return known;
   }
 
   at(block: number): ModelPart | undefined {
@@ -23,7 +30,7 @@ export class BegunParts {
 
 export interface LiveOptions {
   readonly version: SpecVersion;
-  /** Guards may change what the model gave. */
+  /** Guards may still change what is there. */
   readonly isGuarded: boolean;
   begun(block: number): ModelPart | undefined;
 }

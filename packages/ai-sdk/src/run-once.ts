@@ -5,7 +5,6 @@ import {
   type JsonSchema,
   type Middleware,
   type Model,
-  type ModelPart,
   type ModelRequest,
   type ModelSettings,
   modelName,
@@ -48,7 +47,7 @@ export interface Told {
   warnings?: readonly unknown[] | undefined;
   /** The counts, as it gave them. */
   usage?: unknown;
-  /** What its answer has so far, while it streams. Afterwards another model may answer instead. */
+  /** What the layers leave of its answer so far, while it streams. Afterwards another answer may take its place. */
   begun?: BegunParts | undefined;
 }
 
@@ -74,7 +73,7 @@ export function runOnce(
   const functions = given.filter(({ type }) => type === 'function');
   const agent = new Agent({
     model: adapterOf(model, params, read, given, asking(ask, told)),
-    middleware: [stack, toolsStayOutside],
+    middleware: [beginnings(told), stack, toolsStayOutside],
     tools: functions.map(asTool),
     systemPrompt: read.systemPrompt,
     settings: settingsOf(params),
@@ -103,19 +102,35 @@ function asking(ask: Ask, told: Told): Asking {
       told.warnings = undefined;
       return answer;
     };
-    const begun = new BegunParts();
-    told.begun = begun;
-    const onPart = (part: ModelPart) => begun.take(part);
-    const onEnd = () => {
-      if (told.begun === begun) told.begun = undefined;
-    };
     const onWarnings = (warnings: readonly unknown[]) => {
       told.warnings = warnings;
     };
     const onUsage = (usage: unknown) => {
       told.usage = usage;
     };
-    return new StreamReader(open, signal, { ...options, onWarnings, onUsage, onPart, onEnd });
+    return new StreamReader(open, signal, { ...options, onWarnings, onUsage });
+  };
+}
+
+/** Notes how parts of the answer begin. Stands outermost: further in, layers may still remove them. */
+function beginnings(told: Told): Middleware {
+  return {
+    name: 'ai-sdk-parts',
+    beforeModel(ctx) {
+      ctx.transform(() => {
+        const begun = new BegunParts();
+        told.begun = begun;
+        return {
+          part(part, emit) {
+            begun.take(part);
+            emit(part);
+          },
+          end() {
+            if (told.begun === begun) told.begun = undefined;
+          },
+        };
+      });
+    },
   };
 }
 

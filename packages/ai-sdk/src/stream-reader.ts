@@ -5,13 +5,6 @@ import { type MapperOptions, PartMapper } from './part-mapper.js';
 
 type Step = IteratorResult<ModelPart>;
 
-export interface ReaderOptions extends MapperOptions {
-  /** Called with every part as soon as it is there. */
-  readonly onPart?: (part: ModelPart) => void;
-  /** Called when nothing more comes, whatever the reason. */
-  readonly onEnd?: () => void;
-}
-
 /**
  * An async iterator by hand: `return()` of an async generator would wait for a read that may never end. It can be
  * read once. An abort rejects what is awaited at once and lets go of the stream, even if the model ignores it.
@@ -33,13 +26,9 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
   constructor(
     private readonly open: () => PromiseLike<{ readonly stream: AiSdkStream }>,
     private readonly signal: AbortSignal,
-    private readonly options: ReaderOptions,
+    options: MapperOptions,
   ) {
-    const { onPart } = options;
-    this.mapper = new PartMapper(options, (part) => {
-      onPart?.(part);
-      this.ready.push(part);
-    });
+    this.mapper = new PartMapper(options, (part) => void this.ready.push(part));
   }
 
   [Symbol.asyncIterator](): this {
@@ -137,7 +126,6 @@ export class StreamReader implements AsyncIterableIterator<ModelPart> {
 
   private end(): void {
     this.ended = true;
-    this.options.onEnd?.();
     this.signal.removeEventListener('abort', this.onAbort);
   }
 
