@@ -1,5 +1,6 @@
 /** Any language model of the AI SDK as a model of an agent. */
 import { AlliumError, type Model, type ModelPart, type ModelRequest, modelName, type Price } from 'allium';
+import { invalidOption } from 'allium/kit';
 import { type CallOptions, toCallOptions } from './call-options.js';
 import {
   type AiSdkLanguageModel,
@@ -8,7 +9,7 @@ import {
   type Loose,
   specVersionOf,
 } from './language-model.js';
-import { checkOptions, invalid } from './options.js';
+import { checkOptions } from './options.js';
 import { keysOf, type ProviderOptions } from './provider-options.js';
 import { StreamReader } from './stream-reader.js';
 
@@ -92,7 +93,7 @@ function checkModel(model: unknown): asserts model is AiSdkLanguageModel {
     );
   }
   if (!isObject(model) || typeof model.doStream !== 'function' || typeof model.provider !== 'string')
-    throw invalid(
+    throw invalidOption(
       'model',
       'a language model of the AI SDK, with `provider`, `modelId` and `doStream`',
       model,

@@ -1,9 +1,10 @@
 /** Models by name: `openai/gpt-5`, `anthropic/claude-sonnet-4-5`, and schemes of your own. */
 import { AlliumError, type Model, type ModelPart, type ModelRequest } from 'allium';
+import { invalidOption } from 'allium/kit';
 import { findModel, registered, registerModel } from 'allium/registry';
 import { FROM_AI_SDK_OPTIONS, type FromAiSdkOptions, fromAiSdk, jsonModeOf } from './from-ai-sdk.js';
 import type { AiSdkLanguageModel } from './language-model.js';
-import { checkOptions, checkTypes, invalid } from './options.js';
+import { checkOptions, checkTypes } from './options.js';
 import { BUILT_IN_SCHEMES } from './schemes.js';
 
 export interface ResolveModelOptions extends FromAiSdkOptions {
@@ -47,8 +48,8 @@ const OPTIONS = [...FROM_AI_SDK_OPTIONS, 'apiKey', 'baseUrl', 'headers', 'fetch'
  */
 export function registerModelScheme(scheme: string, make: ModelScheme): () => void {
   if (typeof scheme !== 'string' || !/^[a-z][a-z0-9.+-]*$/i.test(scheme))
-    throw invalid('scheme', 'a name of letters, digits, dots, pluses and dashes', scheme);
-  if (typeof make !== 'function') throw invalid('make', 'a function that makes a model', make);
+    throw invalidOption('scheme', 'a name of letters, digits, dots, pluses and dashes', scheme);
+  if (typeof make !== 'function') throw invalidOption('make', 'a function that makes a model', make);
   return registerModel(scheme, (options: ResolveModelOptions, { id }) => {
     checkTypes({ ...options });
     return modelOf(scheme, id, make, options);
@@ -67,11 +68,11 @@ export function resolveModel(name: string, options: ResolveModelOptions = {}): M
   const entry = typeof name === 'string' ? findModel(name) : undefined;
   const [, scheme, id] = (typeof name === 'string' && /^([^/]+)\/(.+)$/s.exec(name)) || [];
   if (!entry && (scheme === undefined || id === undefined))
-    throw invalid('name', 'the name of a model, such as "openai/gpt-5"', name);
+    throw invalidOption('name', 'the name of a model, such as "openai/gpt-5"', name);
   if (!entry) throw noScheme(name, scheme!);
   const own = entry.builtIn ? BUILT_IN.get(entry.name) : undefined;
   if (own) {
-    if (id === undefined) throw invalid('name', 'the name of a model, such as "openai/gpt-5"', name);
+    if (id === undefined) throw invalidOption('name', 'the name of a model, such as "openai/gpt-5"', name);
     checkOptions('resolveModel', options, OPTIONS);
     return modelOf(entry.name, id, own, options);
   }

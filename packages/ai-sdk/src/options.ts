@@ -1,12 +1,6 @@
 /** Checks of what callers pass in. */
-import type { AlliumError } from 'allium';
 import { checkKeys, invalidOption } from 'allium/kit';
 import { isObject, type Loose } from './language-model.js';
-
-/** An error about a value, in the words all of Allium uses. */
-export function invalid(option: string, expected: string, value: unknown): AlliumError {
-  return invalidOption(option, expected, value);
-}
 
 /** Their names, and what they are. */
 export function checkOptions(what: string, options: unknown, allowed: readonly string[]): void {
@@ -18,15 +12,15 @@ export function checkOptions(what: string, options: unknown, allowed: readonly s
 export function checkTypes(options: Loose): void {
   for (const [option, [expected, fits]] of Object.entries(TYPES)) {
     const value = options[option];
-    if (value !== undefined && !fits(value)) throw invalid(option, expected, value);
+    if (value !== undefined && !fits(value)) throw invalidOption(option, expected, value);
   }
   for (const [name, value] of membersOf(options.headers))
-    if (value !== undefined && !isText(value)) throw invalid(`headers.${name}`, 'text', value);
+    if (value !== undefined && !isText(value)) throw invalidOption(`headers.${name}`, 'text', value);
   for (const [name, tool] of membersOf(options.providerTools))
     if (!isObject(tool) || !isText(tool.id))
-      throw invalid(`providerTools.${name}`, 'a tool that a provider defines, with an `id`', tool);
+      throw invalidOption(`providerTools.${name}`, 'a tool that a provider defines, with an `id`', tool);
   for (const [provider, own] of membersOf(options.systemOptions))
-    if (!isTable(own)) throw invalid(`systemOptions.${provider}`, 'an object', own);
+    if (!isTable(own)) throw invalidOption(`systemOptions.${provider}`, 'an object', own);
   if (options.price !== undefined) checkPrice(options.price as Loose);
 }
 
@@ -54,7 +48,7 @@ const TYPES: Readonly<Record<string, readonly [expected: string, fits: (value: u
 function checkPrice({ input, output, cacheRead = 0, cacheWrite = 0 }: Loose): void {
   for (const [key, amount] of Object.entries({ input, output, cacheRead, cacheWrite }))
     if (!Number.isFinite(amount) || (amount as number) < 0)
-      throw invalid(`price.${key}`, 'a number ≥ 0, in dollars per million tokens', amount);
+      throw invalidOption(`price.${key}`, 'a number ≥ 0, in dollars per million tokens', amount);
 }
 
 function membersOf(value: unknown): [string, unknown][] {

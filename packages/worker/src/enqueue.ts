@@ -27,6 +27,7 @@ export async function enqueueJob(
   const { turns, later, retry, clock } = backend;
   const key = idempotencyKey === undefined ? undefined : keyed(tenant, idempotencyKey);
   const runId = newId();
+  const state = delayMs > 0 ? 'delayed' : 'queued';
   const { sessionId = `s_${runId.slice(2)}` } = options;
   const data: JobData = {
     ...what,
@@ -49,12 +50,12 @@ export async function enqueueJob(
     if (delayMs > 0) {
       // Should this process end in between, the job is there all the same.
       await later.add(what.agent, data, { jobId: runId, delay: delayMs });
-      if (await turns.delayed(runId, data)) return { runId, sessionId, state: 'delayed' };
+      if (await turns.delayed(runId, data)) return { runId, sessionId, state };
       // If this fails, the job is not filed when its time has come.
       if (key !== undefined && (await knownBy(turns, key))?.said !== runId) await later.remove(runId);
-    } else if (await turns.file(runId, data)) return { runId, sessionId, state: 'queued' };
+    } else if (await turns.file(runId, data)) return { runId, sessionId, state };
     // Somebody else was quicker, or an earlier try of this call to Redis.
-    if (key === undefined) return { runId, sessionId, state: 'queued' };
+    if (key === undefined) return { runId, sessionId, state };
   }
 }
 

@@ -146,7 +146,6 @@ function known(values: SqliteValue[]): SqliteValue[] {
 }
 
 /** Passes values as a list, which makes every append a tenth faster. */
-
 function withLists(Libsql: Constructor): Constructor {
   return class extends Libsql {
     override prepare(sql: string): SqliteStatement {
