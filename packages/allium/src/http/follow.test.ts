@@ -278,6 +278,26 @@ describe('following a run', () => {
     expect(watching.size).toBe(0);
   });
 
+  it('does not have the store watched for a run of its own process', async () => {
+    const store = memoryStore();
+    const gate = gated();
+    const session = new Agent({ model: gate.model, store }).session('s');
+    let watched = 0;
+    const hub = eventHub({
+      store,
+      watch: () => {
+        watched++;
+        return () => {};
+      },
+    });
+    const { reader } = await hub.publish('s', () => session.stream('Hi'));
+    const reading = reader();
+    await reading.next();
+    gate.open();
+    while (await reading.next());
+    expect(watched).toBe(0);
+  });
+
   it('ends where the run waits for answers, with the same ids live and from the journal', async () => {
     const store = memoryStore();
     const asking = (steps: Parameters<typeof scriptedModel>[0]) =>

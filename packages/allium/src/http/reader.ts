@@ -102,12 +102,7 @@ export class SessionReader implements EventReader {
     this.kept = undefined;
     if (kept) return kept;
     while (!this.done && !this.left) {
-      // What happens while the store is asked counts, too.
-      this.stirred = false;
-      this.unwatch ??= this.place.watch?.(this.sessionId, () => {
-        this.stirred = true;
-        this.wake();
-      });
+      if (!this.run) this.watch();
       const sent = this.run ? await this.fromRun(this.run) : await this.fromJournal();
       if (sent === undefined) continue;
       if (sent.length > 0) {
@@ -122,6 +117,15 @@ export class SessionReader implements EventReader {
       await this.wait();
     }
     return undefined;
+  }
+
+  /** Begins before the store is asked: what happens meanwhile counts, too. */
+  private watch(): void {
+    this.stirred = false;
+    this.unwatch ??= this.place.watch?.(this.sessionId, () => {
+      this.stirred = true;
+      this.wake();
+    });
   }
 
   leave(): void {
