@@ -299,6 +299,37 @@ describe('guards of arguments', () => {
     },
   );
 
+  it.each([0, 1])(
+    'leave placeholders for values that are only known by the words around them (%i)',
+    async (at) => {
+      const ssn = '123456789';
+      const given: unknown[] = [];
+      const file = tool({
+        name: 'file',
+        description: 'Files it.',
+        input: z.object({ ssn: z.string(), note: z.string() }),
+        execute: (args) => void given.push(args),
+      });
+      const quoting = defineMiddleware({
+        name: 'quoting',
+        guard: {
+          on: ['tool-args'],
+          originals: true,
+          judge: ({ args }) =>
+            given.length > 0 ? { type: 'deny', reason: `Not ${(args as { ssn: string }).ssn}.` } : undefined,
+        },
+      });
+      const call = toolCalls({ name: 'file', args: { ssn: '<SSN_1>', note: 'at https://evil.com/x' } });
+      const model = scriptedModel([call, call, 'Done.']);
+      const middleware = [tokenize(), quoting, egress()];
+      const agent = new Agent({ model, tools: [file], middleware: at ? middleware : middleware.reverse() });
+      const { events, result } = await collect(agent.stream(`My SSN is ${ssn}.`));
+      expect(given).toEqual([{ ssn, note: 'at [link removed]' }]);
+      expect(textOf(result!.messages[4]!)).toBe('Not <SSN_1>.');
+      for (const seen of [events, result, model.requests]) expect(JSON.stringify(seen)).not.toContain(ssn);
+    },
+  );
+
   it('see placeholders otherwise: others of their own, and for tools that do not get the values', async () => {
     const seen: unknown[] = [];
     const watching = (originals: boolean) =>

@@ -5,7 +5,7 @@ import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
 import { type Asker, askersOf, asking } from '../journal/merged-questions.js';
 import { attribution, codeOf } from '../lib/errors.js';
-import { readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
+import { readArguments, type Text, textsIn, textsOfValue, unescaped, withTexts } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';
 import { textOf } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
@@ -13,7 +13,7 @@ import type { PlannedGuard } from '../protocol/middleware.js';
 import type { EntryDraft } from '../protocol/store.js';
 import { judgeUpdate } from './content-guards.js';
 import { type Judged, judgeTexts } from './guards.js';
-import { restoredValue } from './restore.js';
+import { hider, restoredValue } from './restore.js';
 
 /** No guard objected. */
 export const NO_VERDICTS: CallVerdicts = new Map();
@@ -60,14 +60,15 @@ async function judgeOriginals(
   const wanting = restores.length > 0 ? all['tool-args'].filter(({ guard }) => guard.originals) : [];
   if (wanting.length === 0) return undefined;
   const guards = all['tool-args'].filter((planned) => !wanting.includes(planned));
-  const originals = restoredValue(restores, args, { for: 'tool', tool: toolCall.name, context: ctx });
+  const to = { for: 'tool', tool: toolCall.name, context: ctx } as const;
+  const originals = restoredValue(restores, args, to);
   const shown = { ...toolCall, arguments: JSON.stringify(originals) };
-  const judge = (by: readonly PlannedGuard[], given: unknown): Promise<Judged> =>
-    judgeTexts(by, { point: 'tool-args', toolCall: shown, args: given }, textsOfValue(given).texts, ctx);
-  const said = await judge(wanting, originals);
-  if (!said.changed) return { ...said, args, guards };
-  const hiding = guards.filter(({ guard }) => guard.restore);
-  return { ...said, args: (await judge(hiding, said.args)).args, guards };
+  const subject = { point: 'tool-args', toolCall: shown, args: originals } as const;
+  const said = await judgeTexts(wanting, subject, textsOfValue(originals).texts, ctx);
+  // The other guards may not recognise a value that they once found by the words around it.
+  const hide = hider(restores, args, to);
+  const left = said.changed ? withTexts(said.args, textsIn(said.args).map(hide)) : args;
+  return { ...said, args: left, deny: said.deny && { ...said.deny, reason: hide(said.deny.reason) }, guards };
 }
 
 /**

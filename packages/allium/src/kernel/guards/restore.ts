@@ -39,6 +39,19 @@ export function restoredText(guards: readonly PlannedGuard[], text: string, to: 
   return at === 0 ? text : out + text.slice(at);
 }
 
+/** Returns a function that puts the placeholders of this value back in place of their originals. */
+export function hider(guards: readonly PlannedGuard[], value: unknown, to: To): (text: string) => string {
+  const known = new Map<string, string>();
+  for (const text of textsIn(toStoredJson(value)))
+    for (const { start, end, replacement } of placeholders(guards, text, to))
+      if (replacement) known.set(replacement, text.slice(start, end));
+  if (known.size === 0) return (text) => text;
+  const longestFirst = [...known.keys()].sort((a, b) => b.length - a.length);
+  const literal = longestFirst.map((one) => one.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  const pattern = new RegExp(literal.join('|'), 'g');
+  return (text) => text.replace(pattern, (original) => known.get(original)!);
+}
+
 /** Finds placeholders in a text, with their originals. */
 export function placeholders(guards: readonly PlannedGuard[], text: string, to: To): readonly Span[] {
   const found = guards.flatMap((planned) => placeholdersOf(planned, text, to));
