@@ -76,7 +76,7 @@ function connect(url: string, prefix: string): RedisStore {
   const redis = new Redis(url, {
     maxRetriesPerRequest: 0,
     reconnectOnError: isReplica,
-    // The network may drop a connection without telling. An agent doesn't wait any longer for an answer by default.
+    // The network may drop a connection without telling. By default, an agent waits for a store as long as this.
     socketTimeout: 30_000,
   });
   const { host, port, path } = redis.options;

@@ -262,10 +262,10 @@ export class Cells implements Base {
     return this.staged.length > 0;
   }
 
-  /** Applies what is staged and returns the cells that changed. `passes`: what is written comes after the turn. */
-  commit(passes = true): readonly CellChange[] {
+  /** Applies what is staged and returns the cells that changed. `pastTurn`: they are written together with what comes after the turn. */
+  commit(pastTurn = true): readonly CellChange[] {
     if (this.staged.length === 0) return NOTHING;
-    const staged = this.due(passes);
+    const staged = this.due(pastTurn);
     const changes: CellChange[] = [];
     for (const cell of new Set(staged.map((write) => write.cell))) {
       const key = this.keyOf(cell);
@@ -281,9 +281,9 @@ export class Cells implements Base {
   }
 
   /** Takes out the writes to commit. First, because one that fails must not block all later commits. */
-  private due(passes: boolean): readonly CellWrite[] {
+  private due(pastTurn: boolean): readonly CellWrite[] {
     const { staged, waiting } = this;
-    if (waiting === undefined || passes) {
+    if (waiting === undefined || pastTurn) {
       this.staged = NOTHING;
       this.waiting = undefined;
       return staged;

@@ -45,7 +45,7 @@ export class PendingInput {
     return this.verdict;
   }
 
-  /** Calls this once the input is allowed, at once: an answer that comes at the same moment must not overtake it. */
+  /** Calls `release` as soon as the input is allowed: an answer that comes at the same moment must not overtake it. */
   whenAllowed(release: () => void): void {
     this.waiting.push(release);
   }

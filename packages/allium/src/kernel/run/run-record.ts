@@ -85,8 +85,8 @@ export class RunRecord {
       // The end of a run comes last.
       if (how !== 'end') return this.write([...entries, traced], how);
     }
-    const passes = entries.some(({ type }) => type === 'message' || type === 'run_end');
-    const changes = this.cells.commit(passes);
+    const pastTurn = entries.some(({ type }) => type === 'message' || type === 'run_end');
+    const changes = this.cells.commit(pastTurn);
     const drafts = [...(due ? [this.active()] : []), ...entries, ...(traced ? [traced] : [])];
     const all = together(this.runId, drafts, changes, this.dueExpenses(how));
     const wait = this.write(all, how);
@@ -142,7 +142,7 @@ export class RunRecord {
       run.unjournaled.push({ usage, costUsd });
   }
 
-  /** The answer may have come before its input was allowed. The input doesn't take along the usage of that message. */
+  /** An answer may come before its input is allowed. Its usage is written with the answer, not with the input. */
   private dueExpenses(how: 'append' | 'appendLate' | 'end'): readonly Expense[] {
     if (this.pendingInput && how === 'append') return NOTHING;
     const due = this.unjournaled;
