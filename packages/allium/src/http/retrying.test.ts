@@ -63,6 +63,34 @@ it.each<[string, string, object]>([
   expect(await history()).toEqual([`user: ${said}`, 'assistant: Another.']);
 });
 
+it('another answer streams', async () => {
+  const { post, send } = setup(['First.', hang('Half ')]);
+  await chunksOf(await post('Q1'));
+  let read = '';
+  for await (const piece of (await post('Q1', again)).body!) {
+    read += new TextDecoder().decode(piece);
+    if (read.includes('Half ')) await send('POST', '/chat/c/stop', {});
+  }
+  expect(read).toContain('"type":"abort"');
+  expect(read).not.toContain('"type":"reset-step"');
+});
+
+it('another answer can be read after a reload, and is what its message gets when it is sent again', async () => {
+  const { post, send } = setup(['First.', hang('Half ')]);
+  await chunksOf(await post('Q1'));
+  const reading = chunksOf(await post('Q1', again));
+  const loaded = (await (await send('GET', '/chat/c')).json()) as { running: boolean };
+  const resumed = await send('GET', '/chat/c/stream');
+  const repeated = await post('Q1');
+  await send('POST', '/chat/c/stop', {});
+  await reading;
+  expect(loaded.running).toBe(true);
+  expect(resumed.status).toBe(200);
+  expect(textOf(await chunksOf(resumed))).toBe('Half ');
+  expect(textOf(await chunksOf(repeated))).toBe('Half ');
+  expect((await send('GET', '/chat/c/stream')).status).toBe(204);
+});
+
 it('an edited message that nobody can read changes nothing', async () => {
   const { post, history, send } = setup(['One.']);
   await (await post('Q1')).text();

@@ -15,8 +15,8 @@ import {
 } from 'allium';
 import { fileStore } from 'allium/stores/file';
 import { sqliteStore } from 'allium/stores/sqlite';
-import { collect, failWith, scriptedModel, toolCalls } from 'allium/testing';
-import { describe, expect, it } from 'vitest';
+import { collect, failWith, hang, scriptedModel, toolCalls } from 'allium/testing';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 
 const find = (text: string) =>
@@ -289,6 +289,40 @@ describe('continue()', () => {
     const { messages } = await session.continue();
     expect(messages.map(textOf)).toEqual(['quick', 'a']);
     expect(model.requests[1]!.messages.map(textOf)).toEqual(['go', '', 'seen', 'quick']);
+  });
+
+  it('is in the journal from its start, so that others see it, and it can be resumed after a crash', async () => {
+    const store = memoryStore();
+    const said = new Agent({ store, model: scriptedModel([failWith(new Error('down'))]) }).session('s');
+    await expect(said.run('go')).rejects.toThrow('down');
+    const crashed = new Agent({ store, model: scriptedModel([hang('Half')]) }).session('s');
+    const events = crashed.continueStream()[Symbol.asyncIterator]();
+    const { runId } = (await events.next()).value as { runId: string };
+    expect(store.read('s', 1).at(-1)).toMatchObject({ type: 'run_start', runId });
+    const other = new Agent({ store, model: scriptedModel(['a']) }).session('s');
+    await expect(other.continue()).rejects.toMatchObject({ code: 'RUN_OPEN' });
+    expect(await other.resume()).toMatchObject({ status: 'done', runId, text: 'a' });
+    expect((await other.messages()).map(textOf)).toEqual(['go', 'a']);
+    await events.return?.(undefined as never).catch(() => undefined);
+  });
+
+  it('writes nothing if it was aborted before it began, and can be tried again if its start was not written', async () => {
+    const store = memoryStore();
+    const session = new Agent({
+      store,
+      model: scriptedModel([failWith(new Error('down')), 'a']),
+    }).session('s');
+    await expect(session.run('go')).rejects.toThrow('down');
+    const head = store.head('s');
+    await expect(session.continue({ signal: AbortSignal.abort() })).rejects.toMatchObject({
+      code: 'ABORTED',
+    });
+    vi.spyOn(store, 'append').mockImplementationOnce(() => {
+      throw new Error('full');
+    });
+    await expect(session.continue()).rejects.toMatchObject({ code: 'STORE_FAILED' });
+    expect(store.head('s')).toBe(head);
+    expect(await session.continue()).toMatchObject({ status: 'done', text: 'a' });
   });
 
   it('says so if there is nothing to continue, and writes nothing', async () => {

@@ -72,7 +72,7 @@ function opened(start: Start, plan: ComposedPlan, above: Plan | undefined): Awai
   const journal = new Journal(store, state, agent.clock);
   const metadata = options.metadata && toJson(options.metadata, 'metadata', notJson);
   const asked = state.open !== undefined && isAsked(state.open);
-  if (input?.length === 0) return continuable(start).then(() => newRun(start, plan, journal, metadata));
+  if (input?.length === 0) return continued(start, plan, journal, metadata);
   if (!input)
     return reopen(journal, plan, start, above).then(async (named) => {
       const run = runOf(start, named, journal, metadata);
@@ -87,8 +87,26 @@ function opened(start: Start, plan: ComposedPlan, above: Plan | undefined): Awai
   return settleOpen(journal, start, plan).then(() => newRun(start, plan, journal, metadata), notBegun);
 }
 
-/** Throws unless there is something to continue with, or to compact. */
-async function continuable({ state, store, compacts }: Start): Promise<void> {
+async function continued(
+  start: Start,
+  plan: ComposedPlan,
+  journal: Journal,
+  metadata: Metadata | undefined,
+): Promise<Run> {
+  const isHeard = await continuable(start);
+  const run = newRun(start, plan, journal, metadata);
+  // Its input is in the history already, so others may see from the start that it is under way.
+  if (isHeard && !start.options.signal?.aborted)
+    try {
+      await journal.append([]);
+    } catch (error) {
+      notBegun(error);
+    }
+  return run;
+}
+
+/** Throws unless there is something to continue with, or to compact. True if the history ends with it. */
+async function continuable({ state, store, compacts }: Start): Promise<boolean> {
   const { open, history, sessionId } = state;
   if (open)
     throw new AlliumError(
@@ -96,14 +114,14 @@ async function continuable({ state, store, compacts }: Start): Promise<void> {
       `Run "${open.runId}" of session "${sessionId}" has not ended. Continue it with resume(), or end it and start another with run(message).`,
       { data: { sessionId, runId: open.runId } },
     );
-  if (compacts || !isAnswered(history)) return;
+  if (compacts || !isAnswered(history)) return !compacts;
   let waiting: readonly QueuedMessage[];
   try {
     waiting = await queued(store, state);
   } catch (error) {
     notBegun(error);
   }
-  if (waiting.length > 0) return;
+  if (waiting.length > 0) return false;
   const why = history.length === 0 ? 'has no messages' : 'ends with an answer';
   throw new AlliumError(
     'NOTHING_TO_CONTINUE',
