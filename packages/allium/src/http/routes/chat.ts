@@ -247,8 +247,11 @@ async function lastAnswer(
   const { store, projection } = call.handling;
   const begun = messages.findLast(isTurn)?.id;
   const entries = await store.read(storeId, 1);
-  const entry = entries.findLast((one) => one.type === 'message' && one.message.id === begun);
-  if (entry === undefined) return undefined;
+  // It follows the message, or what took an earlier answer back.
+  const entry = entries.findLast((one) =>
+    one.type === 'rewind' ? one.to === begun : one.type === 'message' && one.message.id === begun,
+  );
+  if (begun === undefined || entry === undefined) return undefined;
   const reader = new RunReader(readerOf(call, storeId, `${entry.seq}.${projection.entry(entry).length - 1}`));
   const isOver = entries.some(({ type, seq }) => type === 'run_end' && seq > entry.seq);
   const isOpen =
