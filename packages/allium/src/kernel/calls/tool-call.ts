@@ -22,6 +22,7 @@ import { controlKind, isControl, type StopRun, type Suspension } from '../protoc
 import type { Awaitable, Decision, PendingRequest, Request } from '../protocol/store.js';
 import type { Tool } from '../protocol/tool.js';
 import type { ToolsRun } from './tools-run.js';
+import { inDoubt } from './unanswered.js';
 
 /** What a call needs from the batch it belongs to. */
 export interface CallBatch {
@@ -219,6 +220,13 @@ export class Call extends SeamCall implements ToolCallSubject, ToolCallOwner {
     this.result = errorResult(reason);
     this.blocked = true;
     if (by) this.run.note(by, `blocked ${this.toolCall.name}`, 'blocked');
+  }
+
+  /** It had begun before this process took over and isn't run again: the model reads that it may have taken effect. */
+  doubt(): void {
+    this.result = inDoubt(this.toolCall.name);
+    this.blocked = false;
+    this.misfit = false;
   }
 
   /** Runs hooks of the call. If one throws, see `recordFailure`. */

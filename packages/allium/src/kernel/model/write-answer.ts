@@ -156,8 +156,8 @@ function startsWithMessage(run: ModelRun, message: AssistantMessage, tools: read
     const part = content[i]!;
     if (part.type !== 'tool-call') continue;
     const tool = run.findTool(part.name, tools);
-    // They don't all begin at once, so each is journaled when it begins.
-    if (tool?.sequential || tool?.concurrency !== undefined) return false;
+    // They don't all begin, or not at once, so each is journaled when it begins.
+    if (!tool || tool.sequential || tool.concurrency !== undefined) return false;
     if (inDoubtPolicy(tool) === 'fail') matters = true;
   }
   return matters;

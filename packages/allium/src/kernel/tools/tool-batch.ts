@@ -8,7 +8,6 @@ import { Call, type CallBatch } from '../calls/tool-call.js';
 import { executeTool } from '../calls/tool-execution.js';
 import { answerRest, finish, reportStart, reportWaiting } from '../calls/tool-results.js';
 import type { ToolsRun } from '../calls/tools-run.js';
-import { inDoubt } from '../calls/unanswered.js';
 import type { ToolContext } from '../context/context.js';
 import type { CallVerdicts } from '../context/run-port.js';
 import { endingSignal, toolCallLimit } from '../context/stop-checks.js';
@@ -80,8 +79,9 @@ export class ToolBatch implements CallBatch {
         const checked = this.prepare(open[i]!, allowed);
         if (checked) await checked;
       }
+      if (!this.verdicts) this.reportDoubts();
       if (this.needsApproval) {
-        const pending = await this.ask();
+        const pending = await this.approval.judgeAll(open);
         if (pending.length > 0) return this.outcome(pending);
       }
       if (!this.isInTurn) await executeAll(open, this);
@@ -116,13 +116,6 @@ export class ToolBatch implements CallBatch {
       open.some(({ ctx }) => ctx.tool?.sequential) ||
       (batch.answered > 0 && batch.calls.some(({ name }) => runner.findTool(name, tools)?.sequential))
     );
-  }
-
-  /** Asks hooks and people whether the calls may run. Returns the questions that nobody has answered yet. */
-  private ask(): Promise<readonly PendingRequest[]> {
-    // A call in doubt doesn't run, so nobody is asked whether it may.
-    for (const call of this.open) call.result ??= this.doubt(call);
-    return this.approval.judgeAll(this.open);
   }
 
   private checkResumed(): void {
@@ -163,8 +156,7 @@ export class ToolBatch implements CallBatch {
   execute(call: Call): Awaitable<void> {
     if (!call.result && this.isHalted) return;
     reportStart(call);
-    const known = call.result ?? this.doubt(call);
-    if (known) return this.record(call, known);
+    if (call.result) return this.record(call, call.result);
     let work: Awaitable<ToolResult>;
     try {
       work = this.runInLayers(call);
@@ -237,9 +229,15 @@ export class ToolBatch implements CallBatch {
     return kind === 'abort' && this.runner.scope.aborted;
   }
 
-  private doubt(call: Call): ToolResult | undefined {
-    if (!this.hadBegun(call) || inDoubtPolicy(call.ctx.tool) !== 'fail') return undefined;
-    return inDoubt(call.toolCall.name);
+  /**
+   * A call that had begun isn't run again or asked about, unless its tool allows it. Nor is it said not to have run,
+   * if it is refused now: the tool may be gone, or take other arguments, in the program that goes on.
+   */
+  private reportDoubts(): void {
+    for (const call of this.open) {
+      if (!this.hadBegun(call)) continue;
+      if (call.result || inDoubtPolicy(call.ctx.tool) === 'fail') call.doubt();
+    }
   }
 
   /** It had begun before this process took over. */
@@ -312,8 +310,7 @@ export class ToolBatch implements CallBatch {
   /** Every call is answered before the run ends. */
   private answerRest(why: unknown): Promise<void> {
     this.approving?.questions.close();
-    for (const call of this.open)
-      if (!call.done && this.hadBegun(call)) call.result ??= inDoubt(call.toolCall.name);
+    for (const call of this.open) if (!call.done && this.hadBegun(call)) call.doubt();
     return answerRest(this, why);
   }
 
