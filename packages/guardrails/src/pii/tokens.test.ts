@@ -1,4 +1,13 @@
-import { Agent, defineMiddleware, type Middleware, memoryStore, textOf, tool } from 'allium';
+import {
+  Agent,
+  defineMiddleware,
+  type Message,
+  type Middleware,
+  memoryStore,
+  textOf,
+  tool,
+  toolResult,
+} from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { cache } from 'allium/middleware/cache';
 import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
@@ -6,6 +15,7 @@ import { retry } from 'allium/middleware/retry';
 import { structuredOutput } from 'allium/middleware/structured-output';
 import { todoList } from 'allium/middleware/todo-list';
 import { toolCache } from 'allium/middleware/tool-cache';
+import { toolResultLimit } from 'allium/middleware/tool-result-limit';
 import { chunks, collect, failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -173,6 +183,62 @@ describe('placeholders', () => {
       // The tool gets what the user wrote: the address once, and the text as text.
       expect(given[0]).toBe(typeof said === 'string' ? said : said.map((part) => part.text).join(''));
     }
+  });
+
+  const changing: [string, () => Middleware][] = [
+    ['a hook', () => ({ name: 'hook', afterToolCall: ({ result }) => ({ content: [...result!.content] }) })],
+    [
+      'a sink',
+      () => ({
+        name: 'sink',
+        sink: true,
+        wrapTool: async (_, next) => toolResult({ content: textOf(await next()) }),
+      }),
+    ],
+    ['toolResultLimit', () => toolResultLimit({ maxTokens: 100 })],
+    ['toolCache', () => toolCache({ tools: ['look'] })],
+  ];
+  it.each(changing)('stay in a result that passes the guard again: after %s', async (_, make) => {
+    for (const first of [true, false]) {
+      const { given, mail } = echo();
+      const look = tool({
+        name: 'look',
+        description: 'Looks.',
+        input: z.object({}),
+        execute: async () => [
+          { type: 'text', text: `It is ann@example.org, not <EMAIL_7>. ${'And more. '.repeat(100)}` },
+          { type: 'text', text: 'The manual says <EMAIL_8>.' },
+        ],
+      });
+      const found = (messages: readonly Message[]) =>
+        messages.slice(-2).map((one) => /<EMAIL_\d+>/.exec(textOf(one))![0]);
+      const model = scriptedModel([
+        toolCalls({ name: 'look' }, { name: 'look' }),
+        ({ messages }) => toolCalls(...found(messages).map((to) => ({ name: 'mail', args: { to } }))),
+        text('Done.'),
+      ]);
+      const middleware = first ? [tokenize(), make()] : [make(), tokenize()];
+      await new Agent({ model, tools: [look, mail], middleware }).run('Mail them');
+      expect(given).toEqual(['ann@example.org', 'ann@example.org']);
+    }
+  });
+
+  it('are told from text that looks like them in another block of the same result', async () => {
+    const { given, mail } = echo();
+    const blocks = ['Write to ann@example.org.', 'The manual says <EMAIL_1>.'];
+    const look = tool({
+      name: 'look',
+      description: 'Looks.',
+      input: z.object({}),
+      execute: () => blocks.map((one) => ({ type: 'text', text: one })),
+    });
+    const model = scriptedModel([
+      toolCalls({ name: 'look' }),
+      ({ messages }) => toolCalls({ name: 'mail', args: { to: textOf(messages.at(-1)!) } }),
+      text('Done.'),
+    ]);
+    await new Agent({ model, tools: [look, mail], middleware: [tokenize()] }).run('Look');
+    expect(given).toEqual([blocks.join('')]);
   });
 
   it('may come back from a tool that did not get the value', async () => {

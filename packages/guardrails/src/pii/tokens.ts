@@ -72,13 +72,13 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
       const name = nameOf(kind);
       // A sub-agent's placeholder for a value that is known here, or one that was issued before.
       const issued = (kind === LOOKALIKE && known.ofHash(value, key)) || known.placeholderOf(name, value);
-      if (issued) return issued;
+      if (issued) return known.wrote(issued, context);
       // A sub-agent has its own session, where numbers start over: they would mean something else to its caller.
       const made =
         context.depth === 0 ? known.number(name) : `<${name}_${keyedHash(value, key).slice(0, 12)}>`;
       known.add(made, value, isFromOutside(point) ? context.turn : undefined);
       commit(context);
-      return made;
+      return known.wrote(made, context);
     },
     strangers(text, { context, point }) {
       if (!isFromOutside(point) || !text.includes('<')) return [];
@@ -88,7 +88,7 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
         if (!known.has(looks)) {
           // It was never issued, and from now on it never will be.
           if (known.reserve(name!, Number(number))) commit(context);
-        } else if (known.isNew(looks, context.turn) && !argumentsOf(context).includes(looks))
+        } else if (known.isNew(looks, context) && !wasTold(context, looks))
           found.push({ start: index, end: index + looks.length, kind: LOOKALIKE });
       }
       for (const { 0: hashed, index } of text.matchAll(HASHED)) {
@@ -118,6 +118,8 @@ class Live {
   private readonly numbers = new Map<string, number>();
   /** The turn in which something from outside first got a placeholder: nobody outside has seen it then. */
   private readonly born = new Map<string, number>();
+  /** Which result of a call had such a placeholder put in: the first of those it has on its way through the layers. */
+  private readonly putIn = new Map<string, unknown>();
   private learned: Issued | undefined;
 
   /** Takes over what the session knows, unless that was done already. */
@@ -172,8 +174,22 @@ class Live {
     return true;
   }
 
-  isNew(placeholder: string, turn: number): boolean {
-    return this.born.get(placeholder) === turn;
+  /** A guard puts it into the text that is judged now. */
+  wrote(placeholder: string, context: Context): string {
+    if (context.seam !== 'tool' || this.born.get(placeholder) !== context.turn) return placeholder;
+    const { toolCall, result } = context as ToolContext;
+    const key = `${toolCall.id} ${placeholder}`;
+    if (!this.putIn.has(key)) this.putIn.set(key, result);
+    return placeholder;
+  }
+
+  /** Is it too new to come from outside? What layers and hooks made of a result that it was put into isn't outside. */
+  isNew(placeholder: string, context: Context): boolean {
+    if (this.born.get(placeholder) !== context.turn) return false;
+    if (context.seam !== 'tool') return true;
+    const { toolCall, result } = context as ToolContext;
+    const key = `${toolCall.id} ${placeholder}`;
+    return !this.putIn.has(key) || this.putIn.get(key) === result;
   }
 
   merged({ originals, numbers }: Issued): Issued {
@@ -197,9 +213,11 @@ function isFromOutside(point: GuardContext['point']): boolean {
   return point === 'input' || point === 'tool-result';
 }
 
-/** What the model wrote into the call whose result is judged: a tool may return it. */
-function argumentsOf(context: Context): string {
-  return context.seam === 'tool' ? JSON.stringify((context as ToolContext).toolCall.arguments) : '';
+/** A tool may return what the model wrote into its call, and a cache returns what guards left of another result. */
+function wasTold(context: Context, placeholder: string): boolean {
+  if (context.seam !== 'tool') return false;
+  const { toolCall, metadata } = context as ToolContext;
+  return metadata.cacheHit === true || toolCall.arguments.includes(placeholder);
 }
 
 /** A placeholder that was never issued, for example one that a model made up, stays text. */
