@@ -8,6 +8,7 @@ import {
   type Message,
   type Model,
   type ModelContext,
+  type ModelResponse,
   textOf,
   userMessage,
 } from '../../index.js';
@@ -199,19 +200,20 @@ export class Compactor {
 
   /** Asks the model. Stops and aborts pass through: nothing was decided, so nothing is written. */
   private async summarise(round: Round): Promise<string | Failure> {
-    const { ctx } = round;
+    const { ctx, before } = round;
     const { summaryModel, summaryPrompt, existingSummarySuffix, maxSummaryTokens } = this.options;
     const { previous, question, tokens } = this.material(round);
+    const maxOutputTokens = summaryBudget(tokens, maxSummaryTokens, before.progress.failures);
     try {
       const response = await ctx.generate(summaryModel, {
         systemPrompt: previous === '' ? summaryPrompt : `${summaryPrompt}\n\n${existingSummarySuffix}`,
         messages: [userMessage(question)],
-        settings: { temperature: 0, maxOutputTokens: summaryBudget(tokens, maxSummaryTokens) },
+        settings: { temperature: 0, maxOutputTokens },
       });
       ctx.signal.throwIfAborted();
       const text = textOf(response).trim();
-      if (text !== '') return text;
-      return new Failure(new AlliumError('MODEL_ERROR', 'The summary that the model wrote is empty.'));
+      const lack = lackOfSummary(response, text, maxOutputTokens);
+      return lack === undefined ? text : new Failure(new AlliumError('MODEL_ERROR', lack));
     } catch (error) {
       if (isControl(error) || ctx.signal.aborted) throw error;
       return new Failure(error);
@@ -296,6 +298,14 @@ interface Material {
 
 class Failure {
   constructor(readonly cause: unknown) {}
+}
+
+/** Why this is no summary, if so. The end that a cut-off one lacks says what is still to be done. */
+function lackOfSummary({ stopReason }: ModelResponse, text: string, limit: number): string | undefined {
+  if (stopReason === 'length')
+    return `The summary was cut off at its limit of ${limit} output tokens. Raise \`maxSummaryTokens\`.`;
+  if (stopReason === 'content-filter') return 'A content filter of the provider ended the summary.';
+  return text === '' ? 'The summary that the model wrote is empty.' : undefined;
 }
 
 function lastIdOf(messages: readonly Message[]): string | null {

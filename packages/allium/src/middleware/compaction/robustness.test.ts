@@ -1,6 +1,6 @@
 import { Agent, defineMiddleware, type Message, textOf, tool, userMessage } from 'allium';
 import { compaction } from 'allium/middleware/compaction';
-import { failWith, hang, scriptedModel, text, toolCalls } from 'allium/testing';
+import { chunks, failWith, hang, scriptedModel, text, toolCalls } from 'allium/testing';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -55,6 +55,18 @@ describe('the circuit breaker of compaction', () => {
     await next(n++);
     expect(calls.at(-1)).toBeGreaterThan(15);
   });
+
+  it.each(['length', 'content-filter'] as const)(
+    'keeps no summary that ended with %s, and gives the next try more room',
+    async (reason) => {
+      const cut = chunks('## Goal\nBuild a bo', { type: 'finish', reason });
+      const { session, summaryModel, sent, state } = setup([cut, 'WHOLE']);
+      for (let n = 1; n <= 3; n++) await session.run(long(n, 396));
+      expect(summaryModel.requests.map(({ settings }) => settings.maxOutputTokens)).toEqual([1024, 4096]);
+      expect(state()!.summary).toBe('WHOLE');
+      expect(sent().join()).not.toContain('Build a bo');
+    },
+  );
 
   it('does not let fallbacks pile up', async () => {
     let up = true;

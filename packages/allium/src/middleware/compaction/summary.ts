@@ -34,8 +34,9 @@ const MAX_RESULT = 120;
 const MAX_LINE = 120;
 const MAX_LINES = 5;
 
-/** 15 % of what is summarised, within bounds. */
-export function summaryBudget(tokens: number, maxSummaryTokens = 4096): number {
+/** 15 % of what is summarised, within bounds. The next try after a failed one gets all it may have: it may have been cut off. */
+export function summaryBudget(tokens: number, maxSummaryTokens = 4096, failures = 0): number {
+  if (failures > 0) return maxSummaryTokens;
   return Math.max(Math.min(1024, maxSummaryTokens), Math.min(Math.ceil(tokens * 0.15), maxSummaryTokens));
 }
 
