@@ -12,8 +12,8 @@ import {
   textOf,
   tool,
 } from 'allium';
-import { cache, fallback, record, replay, retry, structuredOutput } from 'allium/middleware';
-import { collect, scriptedModel, text } from 'allium/testing';
+import { cache, fallback, record, replay, retry, structuredOutput, todoList } from 'allium/middleware';
+import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { expectValidHistory } from '../../../../../test/run-checks.js';
@@ -223,6 +223,20 @@ describe('together with middleware', () => {
     expect(await fine.agent.run('go')).toMatchObject({ status: 'done', output: { x: 1 } });
     const short = setup([cut(), cut(), '{"x":1}'], { middleware });
     expect(await short.agent.run('go')).toMatchObject({ status: 'stopped', stop: { reason: 'cut_off' } });
+  });
+
+  it('structuredOutput and todoList leave a run alone that a content filter ended', async () => {
+    const filtered = () => ending('content-filter', { said: '{"x":' });
+    const output = setup([filtered(), '{"x":1}'], {
+      middleware: [structuredOutput({ schema: z.object({ x: z.number() }) })],
+    });
+    expect((await output.agent.run('go')).stop).toMatchObject({ reason: 'content_filter', by: 'kernel' });
+    const list = { todos: [{ content: 'Pay', status: 'in_progress' }] };
+    const todos = setup([toolCalls({ name: 'write_todos', args: list }), filtered(), 'never'], {
+      middleware: [todoList()],
+    });
+    expect((await todos.agent.run('go')).stop).toMatchObject({ reason: 'content_filter', by: 'kernel' });
+    expect([output.model.requests.length, todos.model.requests.length]).toEqual([1, 2]);
   });
 
   it('cache keeps no answer that was cut off', async () => {

@@ -148,7 +148,9 @@ export function structuredOutput<Output>(options: StructuredOutputOptions<Output
           },
         }),
       afterModelResponse(response, ctx) {
-        return toolCallsOf(response).length > 0 ? undefined : judge(response, ctx);
+        // An answer that a content filter ended is no final answer: the run ends with it.
+        if (toolCallsOf(response).length > 0 || response.stopReason === 'content-filter') return undefined;
+        return judge(response, ctx);
       },
       // The journal has the answer but not the parsed value: after a crash in between, it is parsed again.
       async onRunEnd(ctx) {

@@ -74,6 +74,8 @@ export function todoList(options: TodoListOptions = {}): Middleware {
       remember(ctx.state, cells, afterWriting(recall(ctx.state, cells), before, ctx.args.todos));
     },
     afterModelResponse(response, ctx) {
+      // The provider ended this answer and with it the run, not the model.
+      if (response.stopReason === 'content-filter') return undefined;
       const calls = toolCallsOf(response);
       const { state, note, decision, why } = step(recall(ctx.state, cells), {
         calls: calls.length,
