@@ -320,6 +320,25 @@ describe('tool-result-limit, whose results', () => {
     }
   });
 
+  it('is read in a fork too, and in a fork of it, but not in a session that only knows the reference', async () => {
+    const store = memoryStore();
+    const { agent, spill } = setup(LONG, [], {}, { store });
+    const session = agent.session('s');
+    const { messages } = await session.run('go');
+    const [, ref] = REF.exec(results(messages)[0]!)!;
+    const read = toolCalls({ name: 'read_tool_result', args: { ref, offset: 20, limit: 9 } });
+    const model = scriptedModel([read, 'done'], { repeat: true });
+    const reader = new Agent({ model, middleware: [toolResultLimit({ maxTokens: 100, spill })], store });
+    const readIn = async (id: string) => results((await reader.session(id).run('and?')).messages)[0];
+    const fork = await session.fork(messages.at(-1)!.id, { id: 'fork' });
+    await fork.fork(undefined, { id: 'fork of it' });
+    expect(await readIn('fork')).toContain('line 0002');
+    expect(await readIn('fork of it')).toContain('line 0002');
+    await session.fork({ before: messages[1]!.id }, { id: 'before it' });
+    expect(await readIn('before it')).toContain('There is no stored result');
+    expect(await readIn('other')).toContain('There is no stored result');
+  });
+
   it('is read by another process, with a store that outlives the first', async () => {
     const store = memoryStore();
     const dir = join(folder, 'shared');

@@ -5,8 +5,10 @@ import { checkedCounter, type TokenCounter } from '../../context-window/token-co
 import {
   type Context,
   defineMiddleware,
+  defineState,
   isControl,
   type Middleware,
+  type StateCell,
   type Tool,
   type ToolContent,
   type ToolContext,
@@ -70,11 +72,14 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
   } = readOptions('toolResultLimit', OPTIONS, options);
   const count = checkedCounter(tokenCounter) ?? quarter;
   const budget = maxTokens - NOTE_TOKENS;
-  const read = readTool(spill, (text) => fitting(text, budget, count));
+  // Sessions in which something was stored: this one and, in a fork, those it comes from.
+  const homes = defineState<readonly string[]>({ name: 'homes', scope: 'session', initial: [] });
+  const read = readTool(spill, homes, (text) => fitting(text, budget, count));
   return defineMiddleware({
     name,
     madeWith,
     looksBack: 0,
+    state: [homes],
     tools: [read],
     // After the guards: what they removed is not there any more, and nothing of it is stored.
     async afterToolCall(ctx): Promise<ToolResultPatch | undefined> {
@@ -83,6 +88,9 @@ export function toolResultLimit(options: ToolResultLimitOptions = {}): Middlewar
       if (ctx.is(read) || count(text) <= maxTokens) return undefined;
       const shown = fitting(text, budget, count);
       const note = await keep(spill, text, shown.length, ctx);
+      const { sessionId, state } = ctx;
+      if (!state.get(homes).includes(sessionId))
+        state.update(homes, (ids) => (ids.includes(sessionId) ? ids : [...ids, sessionId]));
       const rest = content.filter(({ type }) => type !== 'text');
       return { content: [{ type: 'text', text: `${shown}\n${note}` }, ...rest] };
     },
@@ -97,7 +105,7 @@ async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolCon
   // its session.
   const ref = hash('sha256', text).slice(0, 24);
   try {
-    await settled(spill.set(keyOf(ctx, ref), text), ctx.signal);
+    await settled(spill.set(keyOf(ctx, ctx.sessionId, ref), text), ctx.signal);
     return `${begin} To read on, call ${READ} with ${JSON.stringify({ ref, offset: shown })}.]`;
   } catch (error) {
     if (isControl(error)) throw error;
@@ -108,7 +116,7 @@ async function keep(spill: SpillStore, text: string, shown: number, ctx: ToolCon
 }
 
 /** Written out rather than hashed, so that no session can reach the keys of another. */
-function keyOf({ tenant, sessionId }: Context, ref: string): string {
+function keyOf({ tenant }: Context, sessionId: string, ref: string): string {
   return `allium:tool-result:${JSON.stringify([tenant ?? null, sessionId, ref])}`;
 }
 
@@ -120,7 +128,11 @@ interface ReadArgs {
   readonly limit?: number;
 }
 
-function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadArgs, ReadArgs> {
+function readTool(
+  spill: SpillStore,
+  homes: StateCell<readonly string[]>,
+  fit: (text: string) => string,
+): Tool<ReadArgs, ReadArgs> {
   return tool({
     name: READ,
     description: 'Reads a piece of a tool result that was too long to be shown.',
@@ -141,7 +153,9 @@ function readTool(spill: SpillStore, fit: (text: string) => string): Tool<ReadAr
     }),
     idempotent: true,
     async execute({ ref, offset = 0, limit = Number.POSITIVE_INFINITY }, ctx): Promise<ToolResult> {
-      const text = await settled(spill.get(keyOf(ctx, ref)), ctx.signal);
+      const storedIn = (id: string) => settled(spill.get(keyOf(ctx, id, ref)), ctx.signal);
+      let text = await storedIn(ctx.sessionId);
+      if (typeof text !== 'string') for (const id of ctx.state.get(homes)) text ??= await storedIn(id);
       if (typeof text !== 'string')
         return failure(
           `There is no stored result "${ref}" in this conversation, or it is gone. Call the tool that made it again.`,
