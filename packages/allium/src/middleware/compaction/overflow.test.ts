@@ -143,7 +143,46 @@ describe('a request that the provider finds too long', () => {
     [new Error('Invalid context'), false],
     ['maximum context length', false],
     [undefined, false],
+    [Object.assign(new Error('413 status code (no body)'), { status: 413 }), true],
+    [Object.assign(new Error('too big'), { name: 'ContextWindowExceededError' }), true],
   ])('is told from %s: %s', (error, expected) => {
     expect(isContextOverflow(error)).toBe(expected);
+  });
+
+  // What servers say whose models run elsewhere: behind proxies, on one's own machine, in other countries.
+  it.each([
+    "The input (516 tokens) is longer than the model's context length (262 tokens).",
+    'prompt token count of 136000 exceeds the limit of 128000',
+    'The number of tokens to keep from the initial prompt is greater than the context length',
+    'Trying to keep the first 5000 tokens, but the model is loaded with context length of only 4096 tokens',
+    'invalid params, context window exceeds limit',
+    'Your request exceeded model token limit: 262144 (requested: 291351)',
+    'prompt too long; exceeded max context length by 1500 tokens',
+    'Range of input length should be [1, 129024]',
+    'The decoder prompt (length 40000) is longer than the maximum model length of 32768.',
+    '`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens',
+    'too many tokens: size limit exceeded by 1000 tokens. Try using shorter or fewer inputs',
+    'Input tokens exceed the configured limit of 272000 tokens.',
+    'Input exceeds the max input token limit',
+    "total tokens exceeds the model's max of 4096",
+    'Prompt exceeds max length',
+    '400 {"error":{"code":"model_max_prompt_tokens_exceeded"}}',
+    'litellm.ContextWindowExceededError: litellm.BadRequestError',
+    'finish_reason: model_context_window_exceeded',
+  ])('is told from the words: %s', (words) => {
+    expect(isContextOverflow(new Error(words))).toBe(true);
+  });
+
+  it.each([
+    'Throttled: too many tokens, please wait before trying again.',
+    'Request too large for this model on tokens per min (TPM): Limit 30000, Requested 40000.',
+    'max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens',
+    'max_tokens exceeds the maximum of 4096 output tokens',
+    "Invalid 'tools[0].description': string too long. Expected a string with maximum length 1024.",
+    'image exceeds 5 MB maximum',
+    'You exceeded your current quota.',
+    'This model does not support the context parameter.',
+  ])('is something else: %s', (words) => {
+    expect(isContextOverflow(Object.assign(new Error(words), { status: 400 }))).toBe(false);
   });
 });

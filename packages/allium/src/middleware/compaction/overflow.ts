@@ -3,25 +3,22 @@
 import { isControl } from '../../index.js';
 import { errorChain } from '../../kit/index.js';
 
-const CODES = new Set([
-  'context_length_exceeded',
-  'context_window_exceeded',
-  'model_context_window_exceeded',
-  'request_too_large',
-]);
-
-/** Their wordings: OpenAI and those like it, Anthropic, Google, Bedrock, Groq, xAI, Mistral, llama.cpp, Ollama. */
+/** Their codes and wordings, hosted and local. Some put the body of the answer into the message, codes included. */
 const WORDINGS = [
-  /maximum context length/i,
-  /prompt is too long/i,
-  /input is too long/i,
+  /context[ _]?(length|window|limit|size)?[ _]?(exceeded|overflow)/i,
+  /context (length|window|size|limit).{0,40}(exceeds|exceeded|too (long|large|small))/i,
   /exceeds? (the |your )?(available |model'?s? |maximum )*(context|prompt)[ _-]?(size|window|length|limit)?/i,
-  /input token count.{0,60}exceeds/i,
-  /reduce the length of (the|your) (messages|prompt|input)/i,
-  /maximum prompt length/i,
-  /too large for model with \d+ maximum context/i,
-  /context (length|window|size|limit).{0,40}(exceeded|too (long|large|small))/i,
+  /max(imum)? ((context|prompt|model|input) length|context (size|window)|number of input tokens)/i,
+  /(longer|larger|greater) than the (model'?s? |maximum |available )*context (length|size|window)/i,
+  /context length of only \d/i,
+  /(prompt|input) (is )?too long/i,
+  /(prompt|input) (token count|tokens).{0,60}exceed/i,
+  /(prompt|input|total tokens) exceeds? (the )?(max|model)/i,
+  /exceed(s|ed)? (the )?model'?s? token limit/i,
   /input length.{0,60}exceed/i,
+  /range of input length should be/i,
+  /reduce the length of (the|your) (messages|prompt|input)/i,
+  /max_prompt_tokens_exceeded|request_too_large|tokens: size limit exceeded|`max_new_tokens` must be <=/i,
 ];
 
 /** Statuses of such an error. Others that mention tokens mean something else: 429 is a rate limit. */
@@ -32,7 +29,7 @@ export function isContextOverflow(error: unknown): boolean {
     if (isControl(one)) return false;
     const status = one.statusCode ?? one.status;
     if (typeof status === 'number' && !STATUSES.has(status)) return false;
-    if (texts(one).some((text) => CODES.has(text) || WORDINGS.some((wording) => wording.test(text))))
+    if (status === 413 || texts(one).some((text) => WORDINGS.some((wording) => wording.test(text))))
       return true;
   }
   return false;
@@ -44,6 +41,7 @@ function texts(error: Record<string, unknown>): readonly string[] {
   const inner = objectOf(body.error);
   const data = objectOf(objectOf(error.data).error);
   return [
+    error.name,
     error.code,
     error.type,
     error.message,
