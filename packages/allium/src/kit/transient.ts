@@ -1,4 +1,4 @@
-/** Is an error worth another try? Decided on the error itself and what caused it, not on its message. */
+/** Is an error worth another try? Decided on the error itself and what caused it, hardly ever on its message. */
 import { isControl } from '../kernel/protocol/signals.js';
 
 /** Statuses below 500 that pass by themselves; every 5xx does, 529 (overloaded) included. */
@@ -12,12 +12,13 @@ const PASSING = new Set(
   `
   ECONNRESET ECONNREFUSED ECONNABORTED ETIMEDOUT ESOCKETTIMEDOUT EPIPE EAI_AGAIN ENOTFOUND
   ENETDOWN ENETRESET ENETUNREACH EHOSTDOWN EHOSTUNREACH ERR_NETWORK ERR_STREAM_PREMATURE_CLOSE
-  ERR_HTTP2_STREAM_ERROR ERR_HTTP2_SESSION_ERROR ERR_HTTP2_GOAWAY_SESSION
+  ERR_HTTP2_STREAM_ERROR ERR_HTTP2_SESSION_ERROR ERR_HTTP2_GOAWAY_SESSION ERR_HTTP2_STREAM_CANCEL ERR_HTTP2_INVALID_SESSION
   UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET UND_ERR_REQ_RETRY
   MODEL_STREAM_CUT MODEL_STREAM_FAILED
   overloaded overloaded_error rate_limit_error rate_limit_exceeded timeout_error api_error
   server_error internal_server_error service_unavailable UNAVAILABLE RESOURCE_EXHAUSTED DEADLINE_EXCEEDED
   ThrottlingException ServiceUnavailableException InternalServerException ModelNotReadyException
+  ModelTimeoutException ModelStreamErrorException
   `.match(/\S+/g),
 );
 
@@ -25,6 +26,9 @@ const NAMES = new Set(['TimeoutError', 'APIConnectionError', 'APIConnectionTimeo
 
 /** How `fetch` words a lost connection when it gives no code. */
 const FETCH = /^(fetch failed|terminated|failed to fetch|network ?error.*|load failed)$/i;
+
+/** How other clients and runtimes do: Cloudflare's, Node's, and that of AWS. */
+const LOST = /^(network connection lost|socket hang up|.*http2 request did not get a response)\.?$/i;
 
 const MAX_CAUSES = 8;
 
@@ -38,7 +42,7 @@ export function isTransient(error: unknown): boolean {
     for (const one of chainOf(error)) {
       const verdict = judge(one);
       if (verdict !== undefined) return verdict;
-      lost ||= one instanceof TypeError && FETCH.test(one.message);
+      lost ||= one instanceof Error && (one instanceof TypeError ? FETCH : LOST).test(one.message);
     }
   } catch {
     // An error that can't be read says nothing, and is reported as it is.
@@ -63,7 +67,7 @@ function judge(error: Record<string, unknown>): boolean | undefined {
   if (isControl(error) || error.name === 'AbortError') return false;
   const words = wordsOf(error);
   if (words.includes(NEVER)) return false;
-  if (typeof error.isRetryable === 'boolean') return error.isRetryable;
+  for (const wish of [error.isRetryable, error.retryable]) if (typeof wish === 'boolean') return wish;
   const wish = headerOf(error, 'x-should-retry');
   if (wish === 'true' || wish === 'false') return wish === 'true';
   const status = statusOf(error);

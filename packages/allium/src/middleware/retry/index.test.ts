@@ -163,6 +163,8 @@ describe('retry', () => {
   });
 
   describe('Retry-After', () => {
+    const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '4.838s' }];
+    const GOOGLE = JSON.stringify({ error: { code: 429, status: 'RESOURCE_EXHAUSTED', details } }, null, 2);
     it.each<[string, object, number]>([
       ['seconds in a plain object', { headers: { 'Retry-After': '7' } }, 7000],
       ['parts of a second', { headers: { 'retry-after': '1.5' } }, 1500],
@@ -172,6 +174,10 @@ describe('retry', () => {
       ['the headers of its response', { response: { headers: { 'retry-after': '4' } } }, 4000],
       ['a field of the error', { retryAfterMs: 1234 }, 1234],
       ['the headers of its cause', { cause: { headers: { 'retry-after': '5' } } }, 5000],
+      ["Google's, in the body of the answer", { responseBody: GOOGLE }, 4838],
+      ["Google's, in the details of the error", { errorDetails: [{ retryDelay: '6s' }] }, 6000],
+      ["Google's, in the message", { message: `got status: 429. ${GOOGLE}` }, 4838],
+      ['a header before the body', { headers: { 'retry-after': '3' }, responseBody: GOOGLE }, 3000],
       ['a date that has passed', { headers: { 'retry-after': 'Wed, 31 Dec 2025 00:00:00 GMT' } }, 500],
       ['nonsense', { headers: { 'retry-after': 'soon' } }, 500],
       ['zero', { headers: { 'retry-after': '0' } }, 500],
@@ -461,6 +467,14 @@ describe('isTransient', () => {
       'a connection lost in the middle',
       new TypeError('terminated', { cause: error({ code: 'UND_ERR_SOCKET' }) }),
     ],
+    ['a session of HTTP/2 that has ended', error({ code: 'ERR_HTTP2_INVALID_SESSION' })],
+    [
+      'a request of HTTP/2 without an answer',
+      new Error('Unexpected error: http2 request did not get a response'),
+    ],
+    ['a connection lost, in the words of a runtime', new Error('Network connection lost.')],
+    ['what its runtime calls retryable', error({ retryable: true })],
+    ['a stream that a model of Bedrock broke off', error({ name: 'ModelStreamErrorException' })],
     ['a timeout signal', new DOMException('late', 'TimeoutError')],
     ['a timeout of a client', new APIConnectionTimeoutError('Request timed out.')],
     ['a timeout of a tool', new AlliumError('TOOL_TIMEOUT', 'late')],
@@ -484,6 +498,7 @@ describe('isTransient', () => {
   it.each<[string, unknown]>([
     ['status 400', status(400)],
     ['status 401', status(401)],
+    ['what its runtime calls final', error({ retryable: false, statusCode: 503 })],
     ['an account without money', status(429, { code: 'insufficient_quota' })],
     ['what its client calls final', error({ isRetryable: false, statusCode: 503 })],
     ['what its server calls final', status(503, { headers: new Headers({ 'x-should-retry': 'false' }) })],

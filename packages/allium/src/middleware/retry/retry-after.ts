@@ -20,8 +20,19 @@ function wishOf(error: unknown, now: number): number | undefined {
       positive(data?.retryAfterMs),
       positive(errorHeader(one, 'retry-after-ms')),
       fromHeader(errorHeader(one, 'retry-after'), now),
+      fromBody(one),
     );
     if (ms !== undefined) return ms;
+  }
+  return undefined;
+}
+
+/** Google says it in the details of the error. Its clients pass them on, or the body of the answer they stand in. */
+function fromBody({ message, responseBody, errorDetails }: Record<string, unknown>): number | undefined {
+  const details = Array.isArray(errorDetails) ? JSON.stringify(errorDetails) : undefined;
+  for (const text of [responseBody, details, message]) {
+    const seconds = typeof text === 'string' ? /"retryDelay":\s*"([\d.]+)s"/.exec(text)?.[1] : undefined;
+    if (seconds !== undefined) return positive(Math.ceil(Number(seconds) * 1000));
   }
   return undefined;
 }
