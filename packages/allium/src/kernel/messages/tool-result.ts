@@ -88,6 +88,10 @@ export function toToolResult(value: unknown): ToolResult {
     throw new TypeError(
       `A tool must return text, a JSON value or content, got a ${value.constructor.name}. Return Object.fromEntries(map) or [...set].`,
     );
+  if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
+    throw new TypeError(
+      `A tool must return text, a JSON value or content, got ${kindOf(value)} of ${value.byteLength} bytes. Return its text, or [{ type: 'image', data, mimeType }] with the bytes in base64; 'file' for anything else.`,
+    );
   if (value === undefined) return textResult('(no output)');
   if (typeof value === 'object' && value !== null) {
     if (isMadeResult(value)) return value;

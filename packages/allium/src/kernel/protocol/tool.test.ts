@@ -334,6 +334,12 @@ describe('what a tool returns', () => {
       },
       'got an AsyncGenerator, which turns into an empty object in JSON',
     ],
+    [
+      'a file that was read',
+      () => Buffer.from('PNG'),
+      "got a Buffer of 3 bytes. Return its text, or [{ type: 'image'",
+    ],
+    ['bytes', () => new Uint8Array(5), 'got an Uint8Array of 5 bytes'],
     ['a response', () => new Response('x'), 'got a Response, which turns into an empty object in JSON'],
   ])('is an error result when it is %s', async (_, execute, message) => {
     const odd = tool({ name: 'odd', description: '', input: z.any(), execute: execute as never });
