@@ -1,4 +1,4 @@
-import { SpanKind, trace } from '@opentelemetry/api';
+import { type Context, context, ROOT_CONTEXT, SpanKind, trace } from '@opentelemetry/api';
 import * as semconv from '@opentelemetry/semantic-conventions/incubating';
 import {
   Agent,
@@ -182,6 +182,37 @@ describe('the spans of a run', () => {
       'invoke_agent boss > chat scripted',
       'invoke_agent boss > execute_tool ann',
       'invoke_agent boss > execute_tool bob',
+    ]);
+    expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1);
+  });
+
+  it('of a sub-agent are in the trace of its caller, also where nothing carries the active span', async () => {
+    const shared = traced();
+    const child = new Agent({
+      name: 'child',
+      model: scriptedModel([text('a'), text('b')]),
+      middleware: [shared],
+    });
+    const elsewhere = trace.setSpan(
+      ROOT_CONTEXT,
+      collector.tracerProvider.getTracer('theirs').startSpan('another request'),
+    );
+    const asking = (name: string, within: Context) =>
+      tool({
+        name,
+        description: '',
+        input: z.object({}),
+        looksBack: 0,
+        execute: async (_args, ctx) =>
+          (await context.with(within, () => child.run('hi', { parent: ctx }))).text,
+      }) as Tool;
+    const model = scriptedModel([toolCalls({ name: 'lost' }, { name: 'pooled' }), text('done')]);
+    const tools = [asking('lost', ROOT_CONTEXT), asking('pooled', elsewhere)];
+    await new Agent({ name: 'boss', model, tools, middleware: [shared] }).run('hi');
+    const spans = await collector.spans();
+    expect(tree(spans).filter((line) => line.endsWith('> invoke_agent child'))).toEqual([
+      'invoke_agent boss > invoke_agent child',
+      'invoke_agent boss > invoke_agent child',
     ]);
     expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(1);
   });

@@ -61,9 +61,11 @@ export function otel(options: OtelOptions = {}): Middleware {
     { of, kind, links, at }: SpanStart,
   ): SpanHandle {
     const active = context.active();
-    // A run belongs to the span it is started in: for a sub-agent, that of the tool call.
-    const above = of === 'run' || !parent ? undefined : spans.get(parent);
-    const outside = above ? trace.setSpan(active, above) : active;
+    const caller = parent && spans.get(parent);
+    // A run belongs to the span it is started in: for a sub-agent, that of the tool call, unless no context manager
+    // carried it here.
+    const isInside = of === 'run' && (!caller || traceOf(trace.getSpan(active)) === traceOf(caller));
+    const outside = caller && !isInside ? trace.setSpan(active, caller) : active;
     const span = tracer.startSpan(
       title,
       {
@@ -112,6 +114,10 @@ export function otel(options: OtelOptions = {}): Middleware {
       histograms(title, instrument).record(value, about as OtelAttributes),
   });
   return defineMiddleware({ ...made, madeWith });
+}
+
+function traceOf(span: Span | undefined): string | undefined {
+  return span?.spanContext().traceId;
 }
 
 /** Makes each instrument when it is first used. */
