@@ -19,6 +19,7 @@ import {
   type ToolResult,
 } from '../../index.js';
 import {
+  childFailure,
   type Fields,
   hashText,
   invalidOption,
@@ -84,6 +85,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       await abortable(Promise.resolve(store.delete(id)), ctx.signal);
     }
     const result = await next();
+    if (childFailure(result) !== undefined) return result;
     try {
       // Not cancelled by an abort: the tool has run, and that should be known.
       await store.set(id, { version: 1, expiresAt: time.now() + ttlMs, result }, ttlMs);
@@ -121,7 +123,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       let outcome: Outcome<ToolResult> = NONE;
       try {
         const result = await once(ctx, id, next);
-        outcome = { type: 'answer', answer: result };
+        if (childFailure(result) === undefined) outcome = { type: 'answer', answer: result };
         return result;
       } finally {
         calls.end(id, call, outcome);

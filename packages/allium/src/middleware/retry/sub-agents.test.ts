@@ -1,7 +1,9 @@
 import { Agent, textOf, tool } from 'allium';
+import { idempotency } from 'allium/middleware/idempotency';
 import { retry } from 'allium/middleware/retry';
 import { subagents } from 'allium/middleware/subagents';
-import { failWith, type Script, scriptedModel, text, toolCalls } from 'allium/testing';
+import { timeout } from 'allium/middleware/timeout';
+import { failWith, hang, type Script, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
@@ -90,5 +92,28 @@ describe('retry({ on: "tool" }) of a sub-agent', () => {
       const { messages } = await agent.run('go');
       expect(textOf(messages[2]!)).toContain('filed');
     }
+  });
+
+  it('runs it again behind `idempotency`, which keeps only its answer', async () => {
+    const model = scriptedModel([down(), text('filed')]);
+    const store = new Map();
+    const boss = new Agent({
+      model: scriptedModel([toolCalls({ name: 'clerk', args: { prompt: 'go' }, id: 'c' }), text('done')]),
+      tools: [new Agent({ name: 'clerk', model }).asTool({ name: 'clerk', description: '' })],
+      middleware: [again(), idempotency({ store })],
+    });
+    const { messages } = await boss.run('go');
+    expect(messages[2]).toMatchObject({ isError: false, details: { text: 'filed' } });
+    expect(JSON.stringify([...store.values()])).not.toContain('overloaded');
+  });
+
+  it('runs it again if `timeout` cut it off', async () => {
+    const model = scriptedModel([hang(), text('filed')]);
+    const boss = new Agent({
+      model: scriptedModel([toolCalls({ name: 'clerk', args: { prompt: 'go' }, id: 'c' }), text('done')]),
+      tools: [new Agent({ name: 'clerk', model }).asTool({ name: 'clerk', description: '' })],
+      middleware: [again(), timeout({ toolMs: 20 }), idempotency({ store: new Map() })],
+    });
+    expect((await boss.run('go')).messages[2]).toMatchObject({ isError: false, details: { text: 'filed' } });
   });
 });
