@@ -280,6 +280,19 @@ describe('circuit-breaker', () => {
     );
   });
 
+  it('counts the failures of a sub-agent, whose call returns them', async () => {
+    const clerk = scriptedModel([down], { repeat: true });
+    const call = toolCalls({ name: 'clerk', args: { prompt: 'go' } });
+    const agent = new Agent({
+      model: scriptedModel([call, call, call, 'done']),
+      tools: [new Agent({ name: 'clerk', model: clerk }).asTool({ name: 'clerk', description: '' })],
+      middleware: [circuitBreaker({ on: 'tool', failures: 2 })],
+    });
+    const { messages } = await agent.run('hi');
+    expect(clerk.requests).toHaveLength(2);
+    expect(JSON.stringify(messages.at(-2)!.content)).toContain('The circuit of \\"clerk\\" is open.');
+  });
+
   it('reports every change of the circuit in events', async () => {
     const { agent, clock, ends } = setup([down, down, 'ok']);
     await ends(1);

@@ -11,8 +11,10 @@ import {
   modelName,
   monotonic,
   type ToolContext,
+  type ToolResult,
 } from '../../index.js';
 import {
+  childFailure,
   type ErrorClass,
   errorTest,
   type Fields,
@@ -93,7 +95,9 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): Middleware 
       let failure: unknown;
       try {
         const result = await next();
-        outcome = 'success';
+        // A sub-agent that fails doesn't throw; its result says so.
+        failure = ctx.seam === 'tool' ? childFailure(result as ToolResult) : undefined;
+        outcome = failure === undefined ? 'success' : await judged(failure, ctx, failsOn);
         return result;
       } catch (error) {
         failure = error;
