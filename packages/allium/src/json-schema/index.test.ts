@@ -79,6 +79,36 @@ describe('jsonSchema', () => {
     });
   });
 
+  it.each(['https://json-schema.org/draft/2019-09/schema', 'http://json-schema.org/draft/2019-09/schema#'])(
+    'speaks %s where $schema says so',
+    async ($schema) => {
+      const schema = { $schema, type: 'array', items: [{ type: 'string' }], unevaluatedItems: false };
+      expect(await issues(schema, [1])).toEqual(['0: must be string']);
+      expect(await issues(schema, ['a', 1])).toEqual([': must NOT have more than 1 items']);
+    },
+  );
+
+  it('knows 2020-12 however its name is written', async () => {
+    const schema = {
+      $schema: 'http://json-schema.org/draft/2020-12/schema#',
+      prefixItems: [{ type: 'string' }],
+    };
+    expect(await issues(schema, [1])).toEqual(['0: must be string']);
+  });
+
+  it('takes patterns with the escapes of other languages, and reads others as Unicode', async () => {
+    const schema = {
+      properties: { url: { pattern: '^https\\:\\/\\/' }, name: { pattern: '^\\p{L}+$' } },
+      patternProperties: { '^x\\-': { type: 'number' } },
+    };
+    expect(await issues(schema, { url: 'https://a', name: 'Zoë', 'x-1': 1 })).toEqual([]);
+    expect(await issues(schema, { url: 'ftp://a', name: '1', 'x-1': 'a' })).toHaveLength(3);
+    await expect(jsonSchema({ pattern: '(' })['~standard'].validate('a')).rejects.toMatchObject({
+      code: 'INVALID_TOOL',
+      message: expect.stringContaining('Invalid regular expression'),
+    });
+  });
+
   it.each(['http://json-schema.org/draft-04/schema#', 'https://example.com/draft-07/mine'])(
     'refuses %s, which it does not speak',
     async ($schema) => {

@@ -12,7 +12,7 @@ import { deepFreeze, invalidOption, isStandardSchema, messageOf } from '../kit/i
 type Validate = (value: unknown) => SchemaIssue[] | undefined;
 
 /**
- * Makes a Standard Schema from a JSON Schema (draft 2020-12, or 06 and 07 if `$schema` says so). Values are checked
+ * Makes a Standard Schema from a JSON Schema (draft 2020-12, or 06, 07 and 2019-09 if `$schema` says so). Values are checked
  * by `ajv`, which is loaded for the first value: install it beside this package. Values pass unchanged: `default`
  * fills nothing in, and `format` is not checked.
  *
@@ -86,29 +86,47 @@ interface Dialect {
 }
 
 const OPTIONS = {
+  code: { regExp },
   allErrors: true,
   strict: false,
   validateFormats: false,
   logger: false,
 };
 
-const dialects = {
-  /** Drafts 06 and 07, which many servers still write. */
-  old: once(async () => classOf(await import('ajv'), 'Ajv')),
-  new: once(async () => classOf(await import('ajv/dist/2020.js'), 'Ajv2020')),
-};
+/** Other languages allow escapes that expressions with the flag `u` don't, such as `\\:`. */
+function regExp(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, flags);
+  } catch {
+    return new RegExp(pattern);
+  }
+}
+regExp.code = 'new RegExp';
 
-/** Both ways to write them are common. */
-const OLD = /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/;
+const newest = once(async () => classOf(await import('ajv/dist/2020.js'), 'Ajv2020'));
+
+/** By what `$schema` says, in any of the ways it is written. */
+const dialects = [
+  // Many servers still write 06 and 07. What is valid in 06 means the same in 07.
+  {
+    name: /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/,
+    load: once(async () => classOf(await import('ajv'), 'Ajv')),
+  },
+  {
+    name: /^https?:\/\/json-schema\.org\/draft\/2019-09\/schema#?$/,
+    load: once(async () => classOf(await import('ajv/dist/2019.js'), 'Ajv2019')),
+  },
+  { name: /^https?:\/\/json-schema\.org\/draft\/2020-12\/schema#?$/, load: newest },
+];
 
 async function compile(schema: JsonSchema): Promise<Validate> {
   const { $schema, ...rest } = schema;
-  const old = OLD.test(String($schema));
-  const { checks, make } = await load(old ? dialects.old : dialects.new);
+  const dialect = dialects.find(({ name }) => name.test(String($schema)));
+  const { checks, make } = await load(dialect?.load ?? newest);
   let validate: ReturnType<Ajv['compile']>;
   try {
-    // ajv doesn't know draft 06, and 07 under one name only. What is valid in 06 means the same in 07.
-    const spoken = old ? rest : schema;
+    // ajv knows each under one name only.
+    const spoken = dialect ? rest : schema;
     checks.validateSchema(spoken, true);
     validate = make().compile(spoken);
     // An extension of ajv: such a schema answers with a promise, which would count as valid.
