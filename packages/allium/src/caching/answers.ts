@@ -208,8 +208,9 @@ export function checkedKey(key: unknown): string | undefined {
  * Part of every key, so that no key of your own can mix tenants. Where a guard restores placeholders, it is always the session:
  * in another one they stand for something else.
  */
-export function ownerOf(ctx: Context, wanted: Scope): string {
-  const scope = ctx.plan.restores.length > 0 ? 'session' : wanted;
-  const owner = scope === 'all' ? undefined : scope === 'session' ? ctx.sessionId : ctx.tenant;
-  return owner === undefined ? scope : `${scope}:${owner}`;
+export function ownerOf({ plan, tenant, sessionId }: Context, wanted: Scope): string {
+  const scope = plan.restores.length > 0 ? 'session' : wanted;
+  if (scope === 'all') return 'all';
+  // Two tenants with stores of their own may have sessions of the same name. JSON, so that no two owners read the same.
+  return JSON.stringify(scope === 'session' ? [tenant ?? null, sessionId] : [tenant ?? null]);
 }

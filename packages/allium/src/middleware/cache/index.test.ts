@@ -1,4 +1,12 @@
-import { Agent, defineMiddleware, type StreamTransform, tool } from 'allium';
+import {
+  Agent,
+  defineMiddleware,
+  type Middleware,
+  memoryStore,
+  type StreamTransform,
+  textOf,
+  tool,
+} from 'allium';
 import { type CacheEntry, type CacheOptions, cache, cacheKey } from 'allium/middleware/cache';
 import { retry } from 'allium/middleware/retry';
 import {
@@ -185,6 +193,24 @@ describe('cache', () => {
     expect(await run('b', ['two'], 'hi')).toBe('two');
     expect(await run('a', ['three'], 'private')).toBe('three');
     expect(await run('a', ['four'], 'private')).toBe('four');
+  });
+
+  it('keeps tenants apart that have sessions of the same name, and whatever a tenant is called', async () => {
+    const run = async (tenant: string, answer: string, cached: Middleware, input = 'hi') => {
+      const agent = new Agent({
+        model: scriptedModel([answer]),
+        tenant,
+        store: memoryStore(),
+        middleware: [cached],
+      });
+      return (await agent.session('s').run(input)).text;
+    };
+    const bySession = cache({ scope: 'session' });
+    expect(await run('a', 'one', bySession)).toBe('one');
+    expect(await run('b', 'two', bySession)).toBe('two');
+    const byInput = cache({ key: (ctx) => textOf(ctx.messages[0]!) });
+    expect(await run('a', 'one', byInput, 'b\nhi')).toBe('one');
+    expect(await run('a\nb', 'two', byInput, 'hi')).toBe('two');
   });
 
   describe('concurrent identical requests', () => {
