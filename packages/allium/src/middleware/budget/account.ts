@@ -28,8 +28,8 @@ export interface Account {
   readonly unbooked: MeteredUsage[];
   /** The price of the call before. A model further in whose price is unknown is assumed to cost the same. */
   lastPrice: Price | undefined;
-  /** Adds, and returns the total of what is spent and set aside. */
-  add(amount: Amount): Awaitable<Amount>;
+  /** Adds, and returns the total of what is spent and set aside. `whole`: if a part can't be added, nothing is. */
+  add(amount: Amount, whole?: boolean): Awaitable<Amount>;
   /** A call begins, beside those in progress. */
   enter(): SideBySide;
   /** The call is over. */
@@ -167,13 +167,17 @@ export class SharedAccount extends Booking implements Account {
     if (side && --side.calls === 0) this.sides.delete(this.key);
   }
 
-  async add({ tokens, usd }: Amount): Promise<Amount> {
-    const { key, counts } = this;
-    const [newTokens, newUsd] = await Promise.all([
-      counts.tokens ? this.increment(`${key}:tokens`, tokens) : 0,
-      counts.usd ? this.increment(`${key}:usd`, usd) : 0,
-    ]);
-    return { tokens: newTokens, usd: newUsd };
+  async add(amount: Amount, whole = false): Promise<Amount> {
+    const [tokens, usd] = await Promise.allSettled([this.addTo('tokens', amount), this.addTo('usd', amount)]);
+    if (tokens.status === 'fulfilled' && usd.status === 'fulfilled')
+      return { tokens: tokens.value, usd: usd.value };
+    if (whole && tokens.status === 'fulfilled') await this.addTo('tokens', minus(amount)).catch(ignore);
+    if (whole && usd.status === 'fulfilled') await this.addTo('usd', minus(amount)).catch(ignore);
+    throw tokens.status === 'rejected' ? tokens.reason : (usd as PromiseRejectedResult).reason;
+  }
+
+  private async addTo(unit: keyof Amount, { [unit]: by }: Amount): Promise<number> {
+    return this.counts[unit] ? this.increment(`${this.key}:${unit}`, by) : 0;
   }
 }
 

@@ -293,6 +293,25 @@ describe('budget', () => {
     expect(store.values.get('budget:tenant::tokens')).toBe(0);
   });
 
+  it.each(['tokens', 'usd'])('sets nothing aside if the store fails for its %s only', async (broken) => {
+    const store = sharedStore();
+    let fails = true;
+    const flaky: BudgetStore = {
+      async increment(key, by) {
+        const sum = await store.increment(key, 0);
+        if (fails && by > 0 && key.endsWith(broken)) throw new Error('MOVED');
+        return by === 0 ? sum : store.increment(key, by);
+      },
+    };
+    const options = { tokens: 1e6, usd: 1, per: 'tenant', store: flaky } as const;
+    const { agent } = setup([text('ok', { inputTokens: 0, outputTokens: 1 })], options, { price: PRICE });
+    await expect(agent.run('go')).rejects.toThrow('MOVED');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    expect([...store.values.values()]).toEqual([0, 0]);
+    fails = false;
+    expect((await agent.run('go')).status).toBe('done');
+  });
+
   it('keeps the amounts of a session over processes, and of a run over resumes', async () => {
     const { make } = setup([uses(600)], { tokens: 1000, per: 'session' });
     await make().session('s').run('one');

@@ -72,7 +72,7 @@ export class Reservations {
   async #ask(account: Account, amount: Amount, side: SideBySide): Promise<Amount> {
     side.asked = sum(side.asked, amount);
     try {
-      return await account.add(amount);
+      return await account.add(amount, true);
     } finally {
       side.asked = sum(side.asked, minus(amount));
     }
