@@ -10,8 +10,8 @@ import type {
 } from '@modelcontextprotocol/client';
 import { AlliumError } from 'allium';
 import { isRecord, messageOf } from 'allium/kit';
+import { type Broken, type Listing, withReadableAnswers } from './answers.js';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
-import { type Broken, type Listing, withoutBrokenTools } from './listing.js';
 import type { Headers, Settings } from './options.js';
 import { Questions } from './questions.js';
 import { type OnTooLarge, type Way, wayTo } from './transport.js';
@@ -31,6 +31,7 @@ export interface CallHooks {
 
 /** A call under way. `ended` is what a hook threw: it ends the call, whatever the server says after that. */
 interface Call {
+  readonly attempt: number;
   readonly hooks: CallHooks;
   readonly tool: ServerTool;
   readonly abort: AbortController;
@@ -43,7 +44,8 @@ interface Live {
   readonly client: Client;
   readonly transport: Transport;
   readonly questions: Questions<Call>;
-  readonly calls: Map<string, Call>;
+  /** By their attempts. */
+  readonly calls: Map<number, Call>;
   /** Its tools; undefined once the server has said that the list is outdated. */
   list: Promise<Listing> | undefined;
   /** The same, once it is there. */
@@ -57,12 +59,15 @@ interface Live {
 }
 
 const KEY = 'allium/idempotencyKey';
+/** Tells attempts of one call apart that overlap: they have the same key. */
+const ATTEMPT = 'allium/attempt';
 /** Node's timers take no more; calls have the time limit of their tool. */
 const NO_LIMIT = 2 ** 31 - 1;
 /** How long a server may take to hear that we leave. */
 const GOODBYE_MS = 1000;
 /** What servers of the official library answer in a session they don't know. */
 const SESSION_NOT_FOUND = -32001;
+const UNREADABLE = -32603;
 const MAX_ROUNDS = 20;
 const MAX_SAID = 2000;
 
@@ -71,6 +76,7 @@ export class Connection {
   private live: Live | undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private closed = false;
+  private attempts = 0;
 
   constructor(
     private readonly settings: Settings,
@@ -172,8 +178,8 @@ export class Connection {
     hooks: CallHooks,
   ): Promise<CallToolResult> {
     const { client, questions } = live;
-    const call: Call = { hooks, tool, abort: new AbortController() };
-    live.calls.set(hooks.key, call);
+    const call: Call = { attempt: ++this.attempts, hooks, tool, abort: new AbortController() };
+    live.calls.set(call.attempt, call);
     // A listener of ours costs a fifth of `AbortSignal.any`.
     const abort = (): void => call.abort.abort(hooks.signal.reason);
     if (hooks.signal.aborted) abort();
@@ -187,7 +193,11 @@ export class Connection {
     };
     questions.begin(call);
     try {
-      const asked = { name: tool.name, arguments: args, _meta: { [KEY]: hooks.key } };
+      const asked = {
+        name: tool.name,
+        arguments: args,
+        _meta: { [KEY]: hooks.key, [ATTEMPT]: call.attempt },
+      };
       let params: Record<string, unknown> = asked;
       for (let round = 1; ; round++) {
         const result = (await client.callTool(params as never, options)) as CallToolResult & InputRequired;
@@ -208,7 +218,7 @@ export class Connection {
     } finally {
       hooks.signal.removeEventListener('abort', abort);
       questions.end(call);
-      live.calls.delete(hooks.key);
+      live.calls.delete(call.attempt);
     }
   }
 
@@ -291,7 +301,7 @@ export class Connection {
       calls: new Map(),
       list: undefined,
       current: undefined,
-      broken: withoutBrokenTools(transport, specTypeSchemas.Tool),
+      broken: withReadableAnswers(transport, specTypeSchemas),
       users: 0,
       retired: false,
     };
@@ -334,8 +344,7 @@ export class Connection {
       const { id } = message as { id?: unknown };
       call.asked = id;
       const onRequestStreamEnd = (): void => {
-        if (call.asked === id && live.calls.get(call.hooks.key) === call)
-          this.end(call, this.lost(call.tool));
+        if (call.asked === id && live.calls.get(call.attempt) === call) this.end(call, this.lost(call.tool));
       };
       return send(message, { ...options, onRequestStreamEnd });
     };
@@ -344,7 +353,15 @@ export class Connection {
       if ('method' in message) return receive(message, extra);
       for (const call of live.calls.values()) if (call.asked === message.id) call.asked = undefined;
       // The library tells of progress a moment later, unless it has the answer by then.
-      queueMicrotask(() => receive(message, extra));
+      queueMicrotask(() => {
+        try {
+          receive(message, extra);
+        } catch (error) {
+          // Nobody else would catch it, for example if the answer is nested too deep to be checked.
+          const unreadable = { code: UNREADABLE, message: `The answer can't be read: ${messageOf(error)}` };
+          receive({ jsonrpc: '2.0', id: message.id!, error: unreadable }, extra);
+        }
+      });
     };
   }
 
@@ -440,8 +457,8 @@ interface InputRequired {
 
 /** The call that a message to the server belongs to. */
 function callOf(live: Live, message: object): Call | undefined {
-  const { params } = message as { params?: { _meta?: Record<string, string> } };
-  return live.calls.get(params?._meta?.[KEY] ?? '');
+  const { params } = message as { params?: { _meta?: Record<string, unknown> } };
+  return live.calls.get(params?._meta?.[ATTEMPT] as number);
 }
 
 /**

@@ -7,7 +7,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Agent, type ModelRequest, type RunResult } from 'allium';
+import { Agent, type Middleware, type ModelRequest, type RunResult } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type McpOptions, mcp } from './index.js';
@@ -392,6 +392,33 @@ describe('an MCP server on the network', () => {
     expect((await called(url)).said).toContain(
       'went away during the call of "echo". Nobody knows whether it ran.',
     );
+  });
+
+  it('that goes away during the second of two attempts that overlap is reported as lost', async () => {
+    let calls = 0;
+    let end = () => {};
+    const { url } = await listening({
+      call(response, answer) {
+        if (++calls === 1) return answer(said('first'));
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).write(': begun\n\n');
+        end = () => response.destroy();
+      },
+    });
+    const server = mcp({ name: 'x', url, protocol: 'legacy', timeoutMs: 10_000 });
+    open.push({ close: () => server.close() });
+    let second: unknown;
+    const twice: Middleware = {
+      name: 'twice',
+      async wrapTool(_, next) {
+        const attempts = [next(), next()];
+        await attempts[0];
+        end();
+        second = await attempts[1]!.catch((error: unknown) => error);
+      },
+    };
+    const model = scriptedModel([toolCalls({ name: 'x_echo', args: {} }), 'done']);
+    await new Agent({ model, middleware: [twice, server] }).run('go');
+    expect(second).toMatchObject({ code: 'MCP_CONNECTION_LOST' });
   });
 
   it('is told that we leave, which ends its session', async () => {

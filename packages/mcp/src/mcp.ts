@@ -13,9 +13,9 @@ import {
   type ToolContext,
 } from 'allium';
 import { safeErrorMessage, wasToolOffered } from 'allium/kit';
+import type { Listing } from './answers.js';
 import { Connection } from './connection.js';
 import { checkUnchanged } from './fingerprint.js';
-import type { Listing } from './listing.js';
 import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
 import { type McpTool, type Offer, type OfferedTool, offerOf, type Schemas } from './tools.js';
 import { inputValidator } from './validator.js';

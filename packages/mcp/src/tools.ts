@@ -17,10 +17,10 @@ import {
   toolResult,
 } from 'allium';
 import { messageOf } from 'allium/kit';
+import type { Listing } from './answers.js';
 import type { CallHooks, Connection } from './connection.js';
 import { elicitationAnswer, elicitationRequest } from './elicitation.js';
 import { fingerprintOf, sha256 } from './fingerprint.js';
-import type { Listing } from './listing.js';
 import type { Settings } from './options.js';
 import { samplingRequest, samplingResult } from './sampling.js';
 import { withMembers } from './schema-members.js';

@@ -1,0 +1,128 @@
+// Servers in other languages, and servers that are written by hand: what they answer isn't always what the protocol says.
+
+import { InMemoryTransport } from '@modelcontextprotocol/client';
+import { Agent, memoryStore, type RunResult } from 'allium';
+import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { expect, it } from 'vitest';
+import { mcpOver } from './mcp.js';
+import type { McpOptions } from './options.js';
+
+type Message = { readonly id?: number; readonly method?: string; readonly params?: Record<string, unknown> };
+type Reply = { readonly result?: unknown; readonly error?: unknown };
+
+const ECHO = { name: 'echo', inputSchema: { type: 'object' } };
+const told = (tools: unknown[], more = {}) => ({ result: { tools, ...more } });
+const INFO = {
+  protocolVersion: '2025-11-25',
+  capabilities: { tools: {} },
+  serverInfo: { name: 'x', version: '1' },
+};
+
+/** A server of three lines: what it lists, and what it answers to each call. */
+function server(
+  list: Reply,
+  call: (message: Message, n: number) => Reply,
+  options: Partial<McpOptions> = {},
+) {
+  const seen: Message[] = [];
+  const calls = () => seen.filter(({ method }) => method === 'tools/call');
+  const middleware = mcpOver({ name: 'x', command: 'in this process', ...options }, () => {
+    const [ours, theirs] = InMemoryTransport.createLinkedPair();
+    theirs.onmessage = (message) => {
+      const asked = message as Message;
+      seen.push(asked);
+      if (asked.id === undefined || asked.method === undefined) return;
+      const replies: Record<string, () => Reply> = {
+        initialize: () => ({ result: INFO }),
+        'tools/list': () => list,
+        'tools/call': () => call(asked, calls().length),
+      };
+      void theirs.send({ jsonrpc: '2.0', id: asked.id, ...replies[asked.method]!() } as never);
+    };
+    return ours;
+  });
+  return { middleware, calls };
+}
+
+function agentOf({ middleware }: ReturnType<typeof server>, store = memoryStore()) {
+  const model = scriptedModel([toolCalls({ name: 'x_echo', args: {}, id: 'a' }), text('done')], {
+    repeat: true,
+  });
+  return { model, agent: new Agent({ model, store, middleware: [middleware] }) };
+}
+
+const results = ({ messages }: Pick<RunResult, 'messages'>) =>
+  messages.flatMap((message) => (message.role === 'tool' ? [message] : []));
+
+const hi = { type: 'text', text: 'hi' };
+
+it.each([
+  [
+    'null for what is absent',
+    { content: [{ ...hi, annotations: null, _meta: null }], isError: null, structuredContent: null },
+    ['hi'],
+  ],
+  ['no list', { content: null }, ['(no output)']],
+  ['only text', { content: 'hi' }, ['hi']],
+  [
+    'a kind of content that nobody knows',
+    { content: [{ type: 'json', json: { a: 1 } }, hi] },
+    ['{"type":"json","json":{"a":1}}', 'hi'],
+  ],
+  [
+    'text under another name',
+    { content: [{ type: 'error', text: 'No such account.' }], isError: true },
+    ['No such account.'],
+  ],
+  [
+    'an image without its type',
+    { content: [{ type: 'image', data: 'AAAA' }] },
+    ['{"type":"image","data":"AAAA"}'],
+  ],
+])('reads a result with %s', async (_, result, wanted) => {
+  const { agent } = agentOf(server(told([ECHO]), () => ({ result })));
+  const [message] = results(await agent.run('go'));
+  expect(message!.content.map((part) => (part.type === 'text' ? part.text : part))).toEqual(wanted);
+  expect(message!.isError ?? false).toBe('isError' in result && result.isError === true);
+});
+
+it('leaves null alone in structured content', async () => {
+  const structuredContent = { a: null };
+  const { agent } = agentOf(server(told([ECHO]), () => ({ result: { content: [], structuredContent } })));
+  expect(results(await agent.run('go'))[0]).toMatchObject({ details: structuredContent });
+});
+
+it('reads a list with null for what is absent', async () => {
+  const properties = { a: { type: 'string', description: null, default: null, enum: ['b', null] } };
+  const inputSchema = { type: 'object', properties, required: null };
+  const tool = { ...ECHO, title: null, description: null, annotations: { readOnlyHint: null }, inputSchema };
+  const { agent, model } = agentOf(
+    server(told([tool], { nextCursor: null }), () => ({ result: { content: [hi] } })),
+  );
+  await agent.run('go');
+  expect(model.requests[0]!.tools).toMatchObject([{ name: 'x_echo' }]);
+  expect(model.requests[0]!.tools![0]!.inputSchema).toMatchObject({
+    properties: { a: { type: 'string', default: null, enum: ['b', null] } },
+  });
+});
+
+/** The JSON of objects and lists inside each other, deeper than anybody can follow. */
+const deep = (): unknown => JSON.parse(`${'{"a":['.repeat(20_000)}1${']}'.repeat(20_000)}`);
+
+it('leaves out a tool that is nested too deep, and offers the others', async () => {
+  const one = server(
+    told([{ ...ECHO, name: 'deep', inputSchema: { type: 'object', properties: deep() } }, ECHO]),
+    () => ({ result: { content: [hi] } }),
+  );
+  expect(results(await agentOf(one).agent.run('go'))).toMatchObject([{ content: [{ text: 'hi' }] }]);
+  expect(one.middleware.status.leftOut).toMatchObject([{ name: 'deep' }]);
+});
+
+it.each([
+  ['content', { content: [deep()] }],
+  ['structured content', { content: [], structuredContent: deep() }],
+  ['anything else', { content: [], _meta: deep() }],
+])('a result whose %s is nested too deep is an error, and does not end the process', async (_, result) => {
+  const { agent } = agentOf(server(told([ECHO]), () => ({ result })));
+  expect(results(await agent.run('go'))).toMatchObject([{ isError: true }]);
+});
