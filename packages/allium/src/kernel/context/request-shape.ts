@@ -14,6 +14,7 @@ const REQUEST: Kind = kinds.shape({
     undefined,
     1,
   ),
+  key: kinds.text,
   remember: kinds.flag,
   onRequest: kinds.func(),
 } satisfies Record<keyof Request, Kind>);

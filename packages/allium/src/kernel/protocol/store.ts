@@ -84,7 +84,7 @@ export type EntryBody =
       readonly notBegun?: readonly string[];
       /** The run now waits: no call runs beside the question, and those that haven't begun begin after the answer. */
       readonly waits?: true;
-      /** Older questions about the same call that this one replaces, because the arguments have changed. */
+      /** Older questions about the same call that this one replaces, because the arguments or the `key` have changed. */
       readonly replaces?: readonly string[];
     }
   | {
@@ -158,6 +158,8 @@ export interface Request {
   readonly timeoutMs?: number;
   /** The answers it accepts. Others fail with `DECISION_NOT_ALLOWED`. @default all of them */
   readonly decisions?: readonly Decision['type'][];
+  /** For `ctx.suspend()`: what an answer is for. It never counts for a question with another key, which is asked anew. */
+  readonly key?: string;
   /** False: asks every time. Answers can't have `remember`, and remembered answers don't count. @default true */
   readonly remember?: boolean;
   /** Answers without suspending the run. Not stored. If it returns undefined, the run is suspended. */

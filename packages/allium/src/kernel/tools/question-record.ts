@@ -101,6 +101,15 @@ export class QuestionRecord {
       .map((other) => other.id);
   }
 
+  /** Questions that calls asked when they ran before: they have begun anew, and ask these now. */
+  outdatedBy(pending: readonly PendingRequest[]): string[] {
+    const calls = pending.map(({ callId }) => callId);
+    const asked = pending.map(({ id }) => id);
+    return [...this.run.open.requests.values()]
+      .filter(({ key, callId, id }) => key !== undefined && calls.includes(callId) && !asked.includes(id))
+      .map(({ id }) => id);
+  }
+
   async flush(): Promise<void> {
     const { entries } = this;
     if (entries.length === 0) return;

@@ -6,6 +6,7 @@ import {
   type Decision,
   type Middleware,
   memoryStore,
+  type PendingRequest,
   sleep,
   type ToolContext,
   tool,
@@ -483,6 +484,76 @@ describe('ctx.suspend() in a tool', () => {
     expect(result).toMatchObject({ status: 'suspended', pending: [{ title: 'Wipe?' }] });
     const answers = { [result.pending[0]!.id]: { type: 'approve' as const } };
     expect((await session.resume({ answers })).text).toBe('end');
+  });
+});
+
+describe('a question that is another one when the tool begins again', () => {
+  /** A tool that asks about whatever there is to remove by then. */
+  const world = (files: string[], keyed: boolean) => {
+    const store = memoryStore();
+    const remove = tool({
+      name: 'remove',
+      description: '',
+      input: z.object({}),
+      async execute(_, ctx) {
+        const file = files.shift()!;
+        const { type } = await ctx.suspend({ title: `Remove ${file}?`, ...(keyed && { key: file }) });
+        return `${file}: ${type}`;
+      },
+    });
+    const model = scriptedModel([toolCalls({ name: 'remove' }, { name: 'remove' }), 'done'], {
+      repeat: true,
+    });
+    return new Agent({ model, store, tools: [remove] }).session('s');
+  };
+  const approve = (...ids: string[]) => ({
+    answers: Object.fromEntries(ids.map((id) => [id, { type: 'approve' } as const])),
+  });
+
+  it('is asked anew if it has another key, and nobody is asked the old one any more', async () => {
+    const session = world(['a', 'x', 'b', 'c', 'b', 'c'], true);
+    const first = await session.run('go');
+    expect(first.pending.map(({ title }) => title)).toEqual(['Remove a?', 'Remove x?']);
+    const second = await session.resume(approve(first.pending[0]!.id));
+    expect(second.pending.map(({ title }) => title)).toEqual(['Remove b?', 'Remove c?']);
+    const result = await session.resume(approve(...second.pending.map(({ id }) => id)));
+    expect(results({ result } as never)).toEqual(['b: approve', 'c: approve']);
+  });
+
+  it('gets its own answer, in whatever order they are asked now', async () => {
+    const orders = [
+      ['a', 'b', 'a'],
+      ['b', 'a', 'a'],
+    ];
+    const both = tool({
+      name: 'both',
+      description: '',
+      input: z.object({}),
+      async execute(_, ctx) {
+        const said: string[] = [];
+        for (const key of orders[Math.min(runs++, 1)]!) {
+          const answer = await ctx.suspend({ title: key, key });
+          said.push(`${key}: ${answer.type === 'respond' ? answer.text : answer.type}`);
+        }
+        return said.join(', ');
+      },
+    });
+    let runs = 0;
+    const model = scriptedModel([toolCalls({ name: 'both' }), 'done']);
+    const session = new Agent({ model, tools: [both], store: memoryStore() }).session('s');
+    let result = await session.run('go');
+    for (let n = 1; result.status === 'suspended'; n++) {
+      const [{ id, title }] = result.pending as [PendingRequest];
+      result = await session.resume({ answers: { [id]: { type: 'respond', text: `${title}${n}` } } });
+    }
+    expect(results({ result } as never)).toEqual(['b: b2, a: a1, a: a3']);
+  });
+
+  it('gets the answer of the one before if it has none', async () => {
+    const session = world(['a', 'b', 'c', 'd'], false);
+    const { pending } = await session.run('go');
+    const result = await session.resume(approve(...pending.map(({ id }) => id)));
+    expect(results({ result } as never)).toEqual(['c: approve', 'd: approve']);
   });
 });
 

@@ -10,6 +10,7 @@ import { storable } from '../guards/call-verdicts.js';
 import { isAllowed } from '../journal/allowances.js';
 import { type Asking, askersOf, asking, narrowed } from '../journal/merged-questions.js';
 import { AlliumError, shown } from '../lib/errors.js';
+import { hash } from '../lib/hash.js';
 import { textOf } from '../messages/messages.js';
 import { asToolResult, errorResult, type ToolResult, textResult } from '../messages/tool-result.js';
 import { beforeToolCall, type CallDecision } from '../plan/rules.js';
@@ -25,8 +26,8 @@ type Verdict = CallDecision & { args?: unknown };
 export class ToolApproval {
   readonly questions: ToolQuestions;
   private readonly run: ToolsRun;
-  /** How many questions each context has asked with `ctx.suspend()`. */
-  private readonly counts = new WeakMap<ToolContext, number>();
+  /** How many questions each context has asked with `ctx.suspend()`, by their keys. */
+  private readonly counts = new WeakMap<ToolContext, Map<string | undefined, number>>();
 
   constructor(private readonly batch: CallBatch) {
     this.run = batch.runner;
@@ -184,12 +185,15 @@ export class ToolApproval {
     // Arguments that a layer assigned are written and shown with the question.
     if (judgements.hasUnjudgedArguments(ctx)) await judgements.judgeAssigned(ctx);
     // Counted per context, so that an attempt that starts anew finds the answers of the one before.
-    const count = (this.counts.get(ctx) ?? 0) + 1;
-    this.counts.set(ctx, count);
+    const { key } = request;
+    const counts = this.counts.get(ctx) ?? new Map<string | undefined, number>();
+    const count = (counts.get(key) ?? 0) + 1;
+    this.counts.set(ctx, counts.set(key, count));
     const by = this.run.nameAt(ctx._position);
     // A layer and the tool inside it count in contexts of their own, so the id says who asks.
     const asker = call.phase === 'judging' ? 'hook' : by === undefined ? 'tool' : `${by}-`;
-    const pending = await this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}`);
+    const about = key === undefined ? '' : `-${hash(key)}`;
+    const pending = await this.questions.make(call, ctx, 'suspend', request, by, `-${asker}${count}${about}`);
     return this.answerOrSuspend(call, ctx, pending, request);
   }
 

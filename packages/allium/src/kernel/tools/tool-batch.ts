@@ -256,11 +256,13 @@ export class ToolBatch implements CallBatch {
     }
     const pending = open.flatMap((call) => call.pending ?? []);
     const notBegun = this.notBegun();
+    const replaces = this.approval.questions.outdatedBy(pending);
     const entries: EntryDraft[] = pending.map((request, i) => ({
       type: 'request',
       runId: run.runId,
       request,
       ...(i === 0 && notBegun.length > 0 && { notBegun }),
+      ...(i === 0 && replaces.length > 0 && { replaces }),
       waits: true,
     }));
     try {

@@ -183,6 +183,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
       details: { risk: 'low' },
       timeoutMs: 60_000,
       decisions: ['approve', 'reject'],
+      key: 'k',
       remember: false,
       from: { agent: 'sub', sessionId: 's', runId: 'r2', callId: 'c2' },
     },
