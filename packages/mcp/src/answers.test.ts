@@ -3,7 +3,7 @@
 import { InMemoryTransport } from '@modelcontextprotocol/client';
 import { Agent, memoryStore, type RunResult } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { mcpOver } from './mcp.js';
 import type { McpOptions } from './options.js';
 
@@ -125,4 +125,69 @@ it.each([
 ])('a result whose %s is nested too deep is an error, and does not end the process', async (_, result) => {
   const { agent } = agentOf(server(told([ECHO]), () => ({ result })));
   expect(results(await agent.run('go'))).toMatchObject([{ isError: true }]);
+});
+
+describe('a call that needs a person to visit an address first', () => {
+  const VISIT = {
+    mode: 'url',
+    elicitationId: 'e',
+    message: 'Sign in.',
+    url: 'https://example.org/sign-in?state=1',
+  };
+  const refused = (elicitation: object): Reply => ({
+    error: { code: -32042, message: 'You are not signed in.', data: { elicitations: [elicitation] } },
+  });
+  const visiting = (elicitation: object = VISIT, options: Partial<McpOptions> = {}) =>
+    server(told([ECHO]), (_, n) => (n === 1 ? refused(elicitation) : { result: { content: [hi] } }), options);
+
+  it('is made again when the person has been there', async () => {
+    const one = visiting();
+    const asked: unknown[] = [];
+    const result = await agentOf(one).agent.run('go', {
+      onRequest: ({ details }) => {
+        asked.push(details);
+        return { type: 'approve' };
+      },
+    });
+    expect(asked).toMatchObject([{ message: 'Sign in.', url: VISIT.url }]);
+    expect(results(result)).toMatchObject([{ content: [{ text: 'hi' }] }]);
+    expect(one.calls()).toHaveLength(2);
+  });
+
+  it('suspends the run if nobody can be asked, and needs no second visit after that', async () => {
+    let n = 0;
+    const url = () => `https://example.org/sign-in?state=${++n}`;
+    const one = server(told([ECHO]), (_, calls) =>
+      calls <= 2 ? refused({ ...VISIT, url: url() }) : { result: { content: [hi] } },
+    );
+    const session = agentOf(one).agent.session('s');
+    const { pending } = await session.run('go');
+    const result = await session.resume({ answers: { [pending[0]!.id]: { type: 'approve' } } });
+    expect(results(result)).toMatchObject([{ content: [{ text: 'hi' }] }]);
+  });
+
+  it('suspends it again if the address is another one by then', async () => {
+    const one = server(told([ECHO]), (_, n) => refused({ ...VISIT, url: `https://example.org/${n}` }));
+    const session = agentOf(one).agent.session('s');
+    const first = await session.run('go');
+    const second = await session.resume({ answers: { [first.pending[0]!.id]: { type: 'approve' } } });
+    expect(second.pending).toMatchObject([{ details: { url: 'https://example.org/2' } }]);
+  });
+
+  it.each([
+    ['the person declines', { type: 'reject' }, VISIT, {}, 'You are not signed in. A person declined.'],
+    [
+      'the address is none',
+      { type: 'approve' },
+      { ...VISIT, url: 'javascript:alert(1)' },
+      {},
+      'not a web address',
+    ],
+    ['nobody may be asked', { type: 'approve' }, VISIT, { elicitation: false }, 'You are not signed in.'],
+  ] as const)('fails if %s', async (_, decision, elicitation, options, message) => {
+    const one = visiting(elicitation, options);
+    const [result] = results(await agentOf(one).agent.run('go', { onRequest: () => decision }));
+    expect(result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining(message) }] });
+    expect(one.calls()).toHaveLength(1);
+  });
 });

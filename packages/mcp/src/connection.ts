@@ -68,6 +68,8 @@ const GOODBYE_MS = 1000;
 /** What servers of the official library answer in a session they don't know. */
 const SESSION_NOT_FOUND = -32001;
 const UNREADABLE = -32603;
+/** The call needs a person to visit an address before. */
+const VISIT_FIRST = -32042;
 const MAX_ROUNDS = 20;
 const MAX_SAID = 2000;
 
@@ -200,7 +202,9 @@ export class Connection {
       };
       let params: Record<string, unknown> = asked;
       for (let round = 1; ; round++) {
-        const result = (await client.callTool(params as never, options)) as CallToolResult & InputRequired;
+        const result: CallToolResult & InputRequired = await client
+          .callTool(params as never, options)
+          .catch((error) => this.asQuestions(error));
         if (result.resultType !== 'input_required') return result;
         if (round > MAX_ROUNDS)
           throw new AlliumError(
@@ -222,11 +226,34 @@ export class Connection {
     }
   }
 
-  private async respond({ inputRequests = {}, requestState }: InputRequired, call: Call): Promise<object> {
+  private async respond(
+    { inputRequests = {}, requestState, refusal }: InputRequired,
+    call: Call,
+  ): Promise<object> {
     const inputResponses: Record<string, unknown> = {};
-    for (const [key, { method, params = {} }] of Object.entries(inputRequests))
-      inputResponses[key] = await this.answer(call, method, params);
+    for (const [key, { method, params = {} }] of Object.entries(inputRequests)) {
+      const response = await this.answer(call, method, params);
+      inputResponses[key] = response;
+      if (refusal && (response as { action?: unknown }).action !== 'accept')
+        throw new AlliumError('MCP_FAILED', `${messageOf(refusal)} A person declined.`, { cause: refusal });
+    }
+    if (refusal) return {};
     return { inputResponses, ...(requestState !== undefined && { requestState }) };
+  }
+
+  /** Servers of 2025 refuse a call until a person has visited some addresses: then the same call is made again. */
+  private asQuestions(error: unknown): CallToolResult & InputRequired {
+    const { code, data } = error as { code?: unknown; data?: { elicitations?: unknown } };
+    if (code !== VISIT_FIRST || !this.settings.elicitation || !Array.isArray(data?.elicitations)) throw error;
+    const asked = data.elicitations
+      .filter(isRecord)
+      .map((params) => ({ method: 'elicitation/create', params }));
+    return {
+      content: [],
+      resultType: 'input_required',
+      inputRequests: Object.fromEntries(asked.entries()),
+      refusal: error,
+    };
   }
 
   private async answer(call: Call, method: string, params: Record<string, unknown>): Promise<object> {
@@ -453,6 +480,8 @@ interface InputRequired {
     { readonly method: string; readonly params?: Record<string, unknown> }
   >;
   readonly requestState?: string;
+  /** The error that asked, if it was one: the server keeps nothing of this call. */
+  readonly refusal?: unknown;
 }
 
 /** The call that a message to the server belongs to. */

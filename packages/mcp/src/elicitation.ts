@@ -1,10 +1,17 @@
 /** A server's question to the person behind a run, and the person's decision as its answer. */
 
 import { AlliumError, type Decision, type Request } from 'allium';
-import { isRecord } from 'allium/kit';
+import { canonicalJson, isRecord } from 'allium/kit';
+import { sha256 } from './fingerprint.js';
+import { isWebAddress } from './options.js';
 
 export function elicitationRequest(server: string, tool: string, params: Record<string, unknown>): Request {
   const { message, requestedSchema, url } = params;
+  if (url !== undefined && !isWebAddress(url))
+    throw new AlliumError(
+      'MCP_FAILED',
+      'The server wants a person to visit something that is not a web address.',
+    );
   return {
     title: `MCP server "${server}" asks: ${String(message)}`,
     details: {
@@ -14,7 +21,15 @@ export function elicitationRequest(server: string, tool: string, params: Record<
       ...(requestedSchema !== undefined && { schema: requestedSchema }),
       ...(url !== undefined && { url }),
     },
+    key: sha256(canonicalJson({ message, requestedSchema, url: placeOf(url) })),
   };
+}
+
+/** Without what is different each time, such as the state of a sign-in. */
+function placeOf(url: unknown): string | undefined {
+  if (url === undefined) return undefined;
+  const { origin, pathname } = new URL(String(url));
+  return origin + pathname;
 }
 
 /**

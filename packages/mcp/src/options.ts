@@ -129,6 +129,6 @@ export function isTextRecord(value: unknown): value is Headers {
   return isRecord(value) && Object.values(value as object).every((one) => typeof one === 'string');
 }
 
-function isWebAddress(url: unknown): boolean {
+export function isWebAddress(url: unknown): boolean {
   return URL.canParse(String(url)) && /^https?:$/.test(new URL(String(url)).protocol);
 }
