@@ -63,6 +63,17 @@ describe('what pii finds', () => {
     expect(found(value)).toEqual([[kind, value]]);
   });
 
+  it.each([
+    ['+44 20 7946 0958', ' 2024-01-02 10:15'],
+    ['+442079460958', ' 200 1532'],
+    ['0044 20 7946 0958', ' 12 calls'],
+    ['+1 (415) 555-2671', ' 5 times'],
+    ['+44 20 7946 0958', ' 4111 1111 1111 1111'],
+  ])('a phone number with another number behind it: %s%s', (value, behind) => {
+    expect(found(`It is ${value}${behind}`)[0]).toEqual(['phone', value]);
+    expect(found(`Tel. 020 7946 0958${behind}`)[0]?.[0]).toBe('phone');
+  });
+
   it('finds the credentials in an address, and leaves the rest', () => {
     expect(found('See https://ann:hunter2@x.org/a?b=c.')).toEqual([['url-credentials', 'ann:hunter2']]);
     expect(found('Use https://user:$PASSWORD@x.org.')).toEqual([]);

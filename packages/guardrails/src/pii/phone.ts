@@ -49,19 +49,15 @@ function internationalAt(text: string, start: number): Finding | undefined {
   const previous = text.charCodeAt(start - 1);
   if (isWordCode(previous) || previous === 43 || previous === 46) return undefined;
   INTERNATIONAL.lastIndex = start;
-  const match = INTERNATIONAL.exec(text);
-  if (!match) return undefined;
-  const end = trimmed(text, start, INTERNATIONAL.lastIndex);
-  const plain = `+${text.slice(start, end).replace(/^00/, '').replace(/\(0\)/, '').replace(/\D/g, '')}`;
-  if (plain.length < 9 || plain.length > 16 || endsInside(text, end)) return undefined;
-  if (OTHER_NUMBERS.test(before(text, start, 40))) return undefined;
-  if (
-    text[start] !== '+' &&
-    !PHONE_WORDS.test(before(text, start, 40)) &&
-    !/[ ./-]/.test(text.slice(start, end))
-  )
-    return undefined;
-  return phones().parsePhoneNumberFromString(plain)?.isValid() ? { start, end, kind: 'phone' } : undefined;
+  if (!INTERNATIONAL.test(text)) return undefined;
+  const head = before(text, start, 40);
+  if (OTHER_NUMBERS.test(head)) return undefined;
+  const told = text[start] === '+' || PHONE_WORDS.test(head);
+  return longest(text, start, INTERNATIONAL.lastIndex, (whole) => {
+    const plain = `+${whole.replace(/^00/, '').replace(/\(0\)/, '').replace(/\D/g, '')}`;
+    if (plain.length < 9 || plain.length > 16 || !(told || /[ ./-]/.test(whole))) return false;
+    return phones().parsePhoneNumberFromString(plain)?.isValid() ?? false;
+  });
 }
 
 /** (415) 555-2671, 415-555-2671, 415.555.2671 and 1-415-555-2671: the form says enough. */
@@ -91,18 +87,30 @@ function nationalAt(text: string, start: number, countries: readonly string[]): 
   const told = PHONE_WORDS.test(head);
   if ((!asked && !told) || OTHER_NUMBERS.test(head)) return undefined;
   NATIONAL.lastIndex = start;
-  const match = NATIONAL.exec(text);
-  if (!match) return undefined;
-  const end = trimmed(text, start, NATIONAL.lastIndex);
-  if (endsInside(text, end)) return undefined;
-  const whole = text.slice(start, end);
-  const digits = whole.replace(/\D/g, '');
-  if (digits.length < 7 || digits.length > 13 || isDate(whole)) return undefined;
-  if (told) return { start, end, kind: 'phone' };
-  if (!/\d[ ./)-]+\d/.test(whole)) return undefined;
-  return countries.some((country) => phones().parsePhoneNumberFromString(whole, country)?.isValid())
-    ? { start, end, kind: 'phone' }
-    : undefined;
+  if (!NATIONAL.test(text)) return undefined;
+  return longest(text, start, NATIONAL.lastIndex, (whole) => {
+    const digits = whole.replace(/\D/g, '');
+    if (digits.length < 7 || digits.length > 13 || isDate(whole)) return false;
+    if (told) return true;
+    if (!/\d[ ./)-]+\d/.test(whole)) return false;
+    return countries.some((country) => phones().parsePhoneNumberFromString(whole, country)?.isValid());
+  });
+}
+
+/** The longest part that `fits`. Behind a space another number may follow: a date, an amount, the next phone. */
+function longest(
+  text: string,
+  start: number,
+  end: number,
+  fits: (whole: string) => boolean,
+): Finding | undefined {
+  for (
+    let last = trimmed(text, start, end);
+    last > start;
+    last = trimmed(text, start, text.lastIndexOf(' ', last - 1))
+  )
+    if (!endsInside(text, last) && fits(text.slice(start, last))) return { start, end: last, kind: 'phone' };
+  return undefined;
 }
 
 /** Separators at the end belong to the sentence. */
