@@ -7,6 +7,8 @@ import {
   textOf,
   tool,
   toolResult,
+  type UserMessage,
+  userMessage,
 } from 'allium';
 import { approval } from 'allium/middleware/approval';
 import { cache } from 'allium/middleware/cache';
@@ -221,6 +223,32 @@ describe('placeholders', () => {
       await new Agent({ model, tools: [look, mail], middleware }).run('Mail them');
       expect(given).toEqual(['ann@example.org', 'ann@example.org']);
     }
+  });
+
+  it.each([true, false])('stay in a message that a hook adds to (pii first: %s)', async (first) => {
+    const { given, mail } = echo();
+    const stamp = defineMiddleware({
+      name: 'stamp',
+      acceptMessage: (message) =>
+        userMessage([...(message as UserMessage).content, { type: 'text', text: ' (Monday)' }]),
+    });
+    const quoting = defineMiddleware({
+      name: 'quoting',
+      afterModelResponse: ({ content }, { history }) =>
+        content.some(({ type }) => type === 'tool-call')
+          ? { injectMessages: [userMessage(`Remember: ${textOf(history.at(-1)!)}`)] }
+          : undefined,
+    });
+    const found = (messages: readonly Message[]) => /<\w+_1>/.exec(textOf(messages.at(-1)!))![0];
+    const model = scriptedModel([
+      ({ messages }) => toolCalls({ name: 'mail', args: { to: found(messages) } }),
+      ({ messages }) => toolCalls({ name: 'mail', args: { to: found(messages) } }),
+      text('Done.'),
+    ]);
+    const middleware = first ? [tokenize(), stamp, quoting] : [stamp, quoting, tokenize()];
+    await new Agent({ model, tools: [mail], middleware }).run('I am ann@example.org.');
+    expect(textOf(model.requests[0]!.messages[0]!)).toBe('I am <EMAIL_1>. (Monday)');
+    expect(given).toEqual(['ann@example.org', 'ann@example.org']);
   });
 
   it('are told from text that looks like them in another block of the same result', async () => {

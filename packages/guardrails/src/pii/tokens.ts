@@ -118,7 +118,7 @@ class Live {
   private readonly numbers = new Map<string, number>();
   /** The turn in which something from outside first got a placeholder: nobody outside has seen it then. */
   private readonly born = new Map<string, number>();
-  /** Which result of a call had such a placeholder put in: the first of those it has on its way through the layers. */
+  /** What such a placeholder was put into first, of the forms that a message or the result of a call has on its way. */
   private readonly putIn = new Map<string, unknown>();
   private learned: Issued | undefined;
 
@@ -174,22 +174,19 @@ class Live {
     return true;
   }
 
-  /** A guard puts it into the text that is judged now. */
+  /** It is put into the text that is judged now. */
   wrote(placeholder: string, context: Context): string {
-    if (context.seam !== 'tool' || this.born.get(placeholder) !== context.turn) return placeholder;
-    const { toolCall, result } = context as ToolContext;
-    const key = `${toolCall.id} ${placeholder}`;
-    if (!this.putIn.has(key)) this.putIn.set(key, result);
+    if (this.born.get(placeholder) !== context.turn) return placeholder;
+    const { key, judged } = placeOf(placeholder, context);
+    if (!this.putIn.has(key)) this.putIn.set(key, judged);
     return placeholder;
   }
 
-  /** Is it too new to come from outside? What layers and hooks made of a result that it was put into isn't outside. */
+  /** Is it too new to come from outside? What hooks and layers made of a text that it was put into isn't outside. */
   isNew(placeholder: string, context: Context): boolean {
     if (this.born.get(placeholder) !== context.turn) return false;
-    if (context.seam !== 'tool') return true;
-    const { toolCall, result } = context as ToolContext;
-    const key = `${toolCall.id} ${placeholder}`;
-    return !this.putIn.has(key) || this.putIn.get(key) === result;
+    const { key, judged } = placeOf(placeholder, context);
+    return this.putIn.has(key) ? this.putIn.get(key) === judged : context.seam === 'tool';
   }
 
   merged({ originals, numbers }: Issued): Issued {
@@ -207,6 +204,13 @@ class Live {
 
 function nameOf(kind: string): string {
   return kind.toUpperCase().replace(/[^A-Z0-9]/g, '_');
+}
+
+/** A call has one result after the other, and each form of a message is judged in a context of its own. */
+function placeOf(placeholder: string, context: Context): { readonly key: string; readonly judged: unknown } {
+  if (context.seam !== 'tool') return { key: placeholder, judged: context };
+  const { toolCall, result } = context as ToolContext;
+  return { key: `${toolCall.id} ${placeholder}`, judged: result };
 }
 
 function isFromOutside(point: GuardContext['point']): boolean {

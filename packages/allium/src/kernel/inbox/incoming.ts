@@ -195,7 +195,7 @@ export async function judgeIncoming(
   guards: readonly PlannedGuard[] = run.plan.guards.input,
 ): Promise<Admission | Refusal> {
   const { rules: planned } = run.plan;
-  const ctx = new RunContext(run, run.scope, given);
+  let ctx = new RunContext(run, run.scope, given);
   if (before) ctx._state = before.inner();
   let current = message;
   if (guards.length > 0) {
@@ -207,8 +207,12 @@ export async function judgeIncoming(
   if (planned.acceptMessage.length > 0) {
     const answer = await rules.acceptMessage(planned.acceptMessage, current, ctx);
     if ('block' in answer) return { reason: answer.block, by: answer.by };
-    // A message that a hook changed is judged like one from outside.
+    // A message that a hook changed is judged like one from outside, in another context: guards may remember what they
+    // put into the first one.
     if (answer.message !== current && guards.length > 0) {
+      const { _state } = ctx;
+      ctx = new RunContext(run, run.scope, given);
+      ctx._state = _state;
       const { owner, deny } = await judgeMessage('input', answer.message, ctx, guards);
       if (deny) return deny;
       current = owner;
