@@ -13,6 +13,7 @@ import {
   userMessage,
 } from '../../index.js';
 import { safeErrorMessage } from '../../kit/index.js';
+import { isContextOverflow } from './overflow.js';
 import {
   afterFailure,
   afterRound,
@@ -73,6 +74,9 @@ interface Round {
   readonly size: number;
   readonly range: Range;
 }
+
+/** How often the summariser is shown half of what was too long for it. */
+const MAX_HALVINGS = 3;
 
 /** Holds only caches: whatever a session must remember is passed in and out. */
 export class Compactor {
@@ -200,9 +204,24 @@ export class Compactor {
 
   /** Asks the model. Stops and aborts pass through: nothing was decided, so nothing is written. */
   private async summarise(round: Round): Promise<string | Failure> {
-    const { ctx, before } = round;
+    const { meter } = round;
+    let material = this.material(round, this.options.maxSummaryInputTokens);
+    for (let halvings = 0; ; halvings++) {
+      const answer = await this.ask(round, material);
+      const tooLong = answer instanceof Failure && isContextOverflow(answer.cause);
+      if (!tooLong || halvings === MAX_HALVINGS) return answer;
+      // Its window is smaller than that of the model, so it gets the later half.
+      const shorter = this.material(round, Math.floor(meter.count(material.question) / 2));
+      if (shorter.question === material.question) return answer;
+      material = shorter;
+    }
+  }
+
+  private async ask(
+    { ctx, before }: Round,
+    { previous, question, tokens }: Material,
+  ): Promise<string | Failure> {
     const { summaryModel, summaryPrompt, existingSummarySuffix, maxSummaryTokens } = this.options;
-    const { previous, question, tokens } = this.material(round);
     const maxOutputTokens = summaryBudget(tokens, maxSummaryTokens, before.progress.failures);
     try {
       const response = await ctx.generate(summaryModel, {
@@ -221,9 +240,8 @@ export class Compactor {
   }
 
   /** A fallback is not merged but replaced: the messages it stands for are read again, unless they are too many. */
-  private material({ before, messages, range, meter, ctx }: Round): Material {
-    const { prune, maxSummaryInputTokens } = this.options;
-    const reading = { prune, maxTokens: maxSummaryInputTokens, count: (text: string) => meter.count(text) };
+  private material({ before, messages, range, meter, ctx }: Round, maxTokens: number | undefined): Material {
+    const reading = { prune: this.options.prune, maxTokens, count: (text: string) => meter.count(text) };
     const { written } = before.progress;
     if (before.summary.isFallback && written) {
       const all = this.sinceWritten(messages, range, meter, written.lastId);

@@ -57,6 +57,26 @@ describe('a request that the provider finds too long', () => {
     expect(state()!.isFallback).toBe(true);
   });
 
+  it('is summarised from its later half if it is too long for the summariser, too', async () => {
+    const reads = (max: number) => (request: { messages: readonly Message[] }) =>
+      textOf(request.messages[0]!).length > max ? failWith(tooLong()) : 'SUMMARY';
+    const asked = async (max: number) => {
+      const { session, summaryModel, state } = setup([reads(max)], {}, [silent]);
+      await session.run([1, 2, 3, 4, 5, 6, 7].map((n) => long(n)));
+      return { asked: summaryModel.requests.map(({ messages }) => textOf(messages[0]!)), state: state()! };
+    };
+    const { asked: questions, state } = await asked(400);
+    expect(state).toMatchObject({ summary: 'SUMMARY', isFallback: false });
+    expect(questions).toHaveLength(2);
+    expect(questions[0]).toContain('1:xx');
+    expect(questions[1]).toMatch(/^Transcript:\n\n\[\d older messages left out\]\n/);
+    // What can't be made shorter is not asked again.
+    const hopeless = await asked(0);
+    expect(hopeless.asked.length).toBeLessThanOrEqual(4);
+    expect(new Set(hopeless.asked).size).toBe(hopeless.asked.length);
+    expect(hopeless.state.summary).toBe('');
+  });
+
   it('keeps the summary of the first try', async () => {
     const answers = ({ messages }: { messages: readonly Message[] }) =>
       messages.length <= 3 ? silent : failWith(tooLong());
