@@ -282,6 +282,28 @@ describe('toPrompt', () => {
     expect(answered).toBe(asked);
   });
 
+  it.each([
+    ['mistral', 'mistral/mistral-medium-latest'],
+    ['openrouter', 'openrouter/mistralai/devstral-small'],
+  ])('gives models of Mistral what they insist on: %s, %s', (provider, model) => {
+    const call = (id: string) => ({ type: 'tool-call' as const, id, name: 'look', arguments: '{}' });
+    const messages = [
+      assistant([call('r_1.2.call0'), call('Ab3dE6gH9')], model),
+      result([], { toolCallId: 'r_1.2.call0' }),
+      result([], { toolCallId: 'Ab3dE6gH9' }),
+      userMessage('Stop that.'),
+    ];
+    const idsOf = ({ content: parts }: { content: unknown }) =>
+      (parts as { toolCallId?: string }[]).map(({ toolCallId }) => toolCallId!);
+    const prompt = toPrompt('', messages, options(provider, { model }));
+    expect(prompt.map(({ role }) => role)).toEqual(['assistant', 'tool', 'assistant', 'user']);
+    expect(prompt[2]!.content).toEqual([{ type: 'text', text: 'I have read the results.' }]);
+    expect(idsOf(prompt[0]!)).toEqual([expect.stringMatching(/^[a-z0-9]{9}$/), 'Ab3dE6gH9']);
+    expect(idsOf(prompt[1]!)).toEqual(idsOf(prompt[0]!));
+    const other = options('azure', { model: 'azure/gpt-australia' });
+    expect(toPrompt('', messages, other).map(({ role }) => role)).toEqual(['assistant', 'tool', 'user']);
+  });
+
   it('sends provider-run tools back to their provider, and custom content if the specification has it', () => {
     const parts: AssistantContent[] = [
       {

@@ -16,6 +16,7 @@ import type {
 } from 'allium';
 import { digestOf, isUntouched } from './digest.js';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';
+import { isMistral, mistralId, READ } from './mistral.js';
 import type { AiSdkMetadata, CallMetadata } from './part-mapper.js';
 import { keysOf, type OptionKeys, optionsFor, providerOptionsOf } from './provider-options.js';
 import { putSeal } from './seal.js';
@@ -87,6 +88,8 @@ export function toPrompt(
     const { role, content, providerOptions } =
       message.role === 'user' ? once(message, options, user) : once(message, options, assistant);
     if (content.length === 0) continue;
+    if (results && role === 'user' && isMistral(options))
+      prompt.push({ role: 'assistant', content: [{ type: 'text', text: READ }] });
     results = undefined;
     // Its own lists: a wrapper of a language model may add to its prompt.
     const parts = [...content];
@@ -269,10 +272,10 @@ function isNative({ id, name }: ToolCall): boolean {
 const PLAIN_ID = /^[\w-]{1,64}$/;
 
 /** Ids come from any provider, or from us; Anthropic takes letters, digits, `_` and `-` only, OpenAI 64 at most. */
-function callIdOf(id: string, { keys }: PromptOptions): string {
-  return keys === 'all' || PLAIN_ID.test(id)
-    ? id
-    : `${id.replace(/[^\w-]/g, '_').slice(-48)}_${digestOf(id)}`;
+function callIdOf(id: string, options: PromptOptions): string {
+  if (options.keys === 'all') return id;
+  if (isMistral(options)) return mistralId(id);
+  return PLAIN_ID.test(id) ? id : `${id.replace(/[^\w-]/g, '_').slice(-48)}_${digestOf(id)}`;
 }
 
 /** Tools the provider ran, and their results. Sources and the like are for the reader, not for the model. */
