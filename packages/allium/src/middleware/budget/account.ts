@@ -1,7 +1,7 @@
 /** Who has spent how much: in memory for one process, or in a store that several share. */
 
 import type { Awaitable, Price } from '../../index.js';
-import { isThenable, type MeteredUsage } from '../../kit/index.js';
+import { invalidOption, isThenable, type MeteredUsage } from '../../kit/index.js';
 
 export interface Amount {
   readonly tokens: number;
@@ -177,7 +177,8 @@ export class SharedAccount extends Booking implements Account {
   }
 
   private async addTo(unit: keyof Amount, { [unit]: by }: Amount): Promise<number> {
-    return this.counts[unit] ? this.increment(`${this.key}:${unit}`, by) : 0;
+    if (!this.counts[unit]) return 0;
+    return checkedAmount('store.increment()', await this.increment(`${this.key}:${unit}`, by));
   }
 }
 
@@ -192,9 +193,11 @@ export function incrementOf(store: BudgetStore | BudgetMap): BudgetStore['increm
       : put(key, found, by);
   };
   const put = (key: string, value: unknown, by: number): Awaitable<number> => {
-    const next = (typeof value === 'number' ? value : 0) + by;
+    const next = checkedAmount('store.get()', value ?? 0) + by;
     const done = store.set(key, next);
-    return isThenable(done) ? Promise.resolve(done).then(() => next) : next;
+    return isThenable(done)
+      ? Promise.resolve(done).then((kept) => checkKept(kept, next))
+      : checkKept(done, next);
   };
   return (key, by) => {
     const before = last.get(key);
@@ -206,6 +209,19 @@ export function incrementOf(store: BudgetStore | BudgetMap): BudgetStore['increm
     last.set(key, settled);
     return now;
   };
+}
+
+/** A text, such as Redis answers with, would be joined to the next number, and anything else would limit nothing. */
+function checkedAmount(option: string, amount: unknown): number {
+  if (typeof amount === 'number' && Number.isFinite(amount)) return amount;
+  throw invalidOption(option, 'a function that returns a finite number', amount);
+}
+
+/** A Keyv whose database is down says only this. */
+function checkKept(kept: unknown, amount: number): number {
+  if (kept === false)
+    throw new Error('The store of the budget did not keep an amount: its set() returned false.');
+  return amount;
 }
 
 function ignore(): void {}

@@ -10,7 +10,7 @@ import {
   tool,
   type Usage,
 } from 'allium';
-import { type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
+import { type BudgetMap, type BudgetOptions, type BudgetStore, budget } from 'allium/middleware/budget';
 import { contextEditing } from 'allium/middleware/context-editing';
 import { historyTruncator } from 'allium/middleware/history-truncator';
 import { retry } from 'allium/middleware/retry';
@@ -823,6 +823,18 @@ describe('budget', () => {
     const { error, events } = await collect(failing.agent.stream('go'));
     expect(error?.cause).toBe(boom);
     expect(events.find(({ type }) => type === 'custom')).toMatchObject({ name: 'budget_failed' });
+  });
+
+  it.each<[string, BudgetStore | BudgetMap, string]>([
+    ['texts', { increment: async () => '12.5' as never }, 'got "12.5"'],
+    ['null', { increment: () => null as never }, 'got null'],
+    ['NaN', { increment: () => Number.NaN }, 'got NaN'],
+    ['texts that it holds', new Map([['budget:tenant::tokens', '900' as never]]), 'got "900"'],
+    ['false, when it kept nothing', { get: () => 0, set: async () => false }, 'set() returned false'],
+  ])('fails the run if the store returns %s, which would limit nothing', async (_, store, message) => {
+    const { agent, model } = setup([uses(1)], { tokens: 1e6, per: 'tenant', store });
+    await expect(agent.run('go')).rejects.toThrow(message);
+    expect(model.requests).toHaveLength(0);
   });
 
   it('does the same when the run is streamed', async () => {

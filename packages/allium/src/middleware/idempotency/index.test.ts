@@ -380,6 +380,14 @@ describe('idempotency', () => {
       });
     });
 
+    it('that says it kept nothing is reported, too, as a Keyv says it', async () => {
+      const store = { ...remote(), set: async () => false };
+      const { agentOf } = setup(() => 'paid', { store }, defineMiddleware({ name: 'none', beforeTool() {} }));
+      const { result, events } = await collect(agentOf([1]).stream('pay'));
+      expect(result?.messages[2]).toMatchObject({ isError: false });
+      expect(events.find(({ type }) => type === 'custom')).toMatchObject({ name: 'idempotency' });
+    });
+
     it.each([null, 5, {}, { version: 1, result: {} }])('is ignored if it holds %j', async (junk) => {
       const store = { get: () => junk, set: () => {}, delete: () => {} };
       expect(

@@ -88,7 +88,9 @@ export function idempotency(options: IdempotencyOptions): Middleware {
     if (childFailure(result) !== undefined) return result;
     try {
       // Not cancelled by an abort: the tool has run, and that should be known.
-      await store.set(id, { version: 1, expiresAt: time.now() + ttlMs, result }, ttlMs);
+      const kept = await store.set(id, { version: 1, expiresAt: time.now() + ttlMs, result }, ttlMs);
+      // A Keyv whose database is down says only this.
+      if (kept === false) throw new Error('set() of the store returned false');
     } catch (error) {
       // An error now would tell the model that the call did not happen, and it would repeat it.
       ctx.emit('idempotency', { toolCallId: ctx.toolCall.id, key: id, error: safeErrorMessage(error, ctx) });
