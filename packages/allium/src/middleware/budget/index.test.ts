@@ -825,6 +825,18 @@ describe('budget', () => {
     expect(events.find(({ type }) => type === 'custom')).toMatchObject({ name: 'budget_failed' });
   });
 
+  it.each([undefined, null, 5, Promise.resolve('acme')])(
+    'needs an account that is text, not %j',
+    async (account) => {
+      const { agent, model } = setup([uses(1)], { tokens: 1e6, per: () => account as never });
+      await expect(agent.run('go')).rejects.toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('Expected `per()` to be a function that returns text'),
+      });
+      expect(model.requests).toHaveLength(0);
+    },
+  );
+
   it.each<[string, BudgetStore | BudgetMap, string]>([
     ['texts', { increment: async () => '12.5' as never }, 'got "12.5"'],
     ['null', { increment: () => null as never }, 'got null'],

@@ -18,6 +18,7 @@ import {
 import {
   callKey,
   type Fields,
+  invalidOption,
   kinds,
   type Meter,
   type MeterHold,
@@ -130,7 +131,12 @@ export function budget(options: BudgetOptions): Middleware {
   }
 
   function keyOf(ctx: RunContext): string {
-    if (typeof per === 'function') return `${name}:${String(per(ctx))}`;
+    if (typeof per === 'function') {
+      const account: unknown = per(ctx);
+      // Everybody would share the account "undefined", or that of all promises.
+      if (typeof account !== 'string') throw invalidOption('per()', 'a function that returns text', account);
+      return `${name}:${account}`;
+    }
     return `${name}:${per}:${per === 'run' ? ctx.runId : per === 'session' ? ctx.sessionId : (ctx.tenant ?? '')}`;
   }
 
