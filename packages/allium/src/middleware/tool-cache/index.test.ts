@@ -1,4 +1,4 @@
-import { Agent, defineMiddleware, type Tool, type ToolContext, tool, toolResult } from 'allium';
+import { Agent, defineMiddleware, type Tool, type ToolContext, textOf, tool, toolResult } from 'allium';
 import { retry } from 'allium/middleware/retry';
 import { type ToolCacheEntry, type ToolCacheOptions, toolCache } from 'allium/middleware/tool-cache';
 import { fakeClock, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
@@ -150,6 +150,21 @@ describe('tool-cache', () => {
     const all = setup(() => 'ok', { tools: ['find'], scope: 'all' });
     for (const tenant of ['a', 'b']) await all.run(['x'], { tenant });
     expect(all.calls).toHaveLength(1);
+  });
+
+  it('keeps different tools of the same name apart, and knows a tool that was made again', async () => {
+    const shared = toolCache({ tools: ['search'] });
+    let runs = 0;
+    const answered = async (description: string) => {
+      const execute = () => `${description} ${++runs}`;
+      const search = tool({ name: 'search', description, input: z.object({}), execute }) as Tool;
+      const model = scriptedModel([toolCalls({ name: 'search' }), text('done')]);
+      const { messages } = await new Agent({ model, tools: [search], middleware: [shared] }).run('hi');
+      return textOf(messages[2]!);
+    };
+    expect(await answered('The web.')).toBe('The web. 1');
+    expect(await answered('Our documents.')).toBe('Our documents. 2');
+    expect(await answered('The web.')).toBe('The web. 1');
   });
 
   it('takes a key of your own, and does not cache calls without one', async () => {

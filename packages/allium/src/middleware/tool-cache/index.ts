@@ -8,7 +8,13 @@ import {
   type StoredResult,
   toolSelector,
 } from '../../caching/stored-result.js';
-import { defineMiddleware, type Middleware, type ToolContext, type ToolResult } from '../../index.js';
+import {
+  defineMiddleware,
+  type Middleware,
+  type ToolContext,
+  type ToolResult,
+  toolSpec,
+} from '../../index.js';
 import {
   type Fields,
   hashText,
@@ -110,8 +116,9 @@ function isTagged(ctx: ToolContext): boolean {
   return ctx.tool?.tags?.includes('cacheable') ?? false;
 }
 
-function callKey(ctx: ToolContext): string {
-  return toolCallKey(ctx.toolCall.name, ctx.rawArgs);
+/** Agents that share a cache may have different tools of the same name. */
+function callKey({ tool, toolCall, rawArgs }: ToolContext): string {
+  return toolCallKey(toolCall.name, tool ? [toolSpec(tool), rawArgs] : [rawArgs]);
 }
 
 function hit(ctx: ToolContext, result: ToolResult): ToolResult {
