@@ -1,5 +1,5 @@
 /** What `useChat` gets when something went wrong, and what it sends then: again, instead, or from the start. */
-import { Agent, type AgentOptions, memoryStore } from 'allium';
+import { Agent, type AgentOptions, memoryStore, type Store } from 'allium';
 import { serve } from 'allium/http';
 import { visibleParts } from 'allium/http/client';
 import { retry } from 'allium/middleware/retry';
@@ -90,6 +90,42 @@ it('another answer can be read after a reload, and is what its message gets when
   expect(textOf(await chunksOf(repeated))).toBe('Half ');
   expect((await send('GET', '/chat/c/stream')).status).toBe(204);
 });
+
+it.each([1, 2, 3, 4, 5])(
+  'an answer that begins during read %i of the history counts as being written',
+  async (n) => {
+    const inner = memoryStore();
+    let meanwhile = async (): Promise<void> => {};
+    let reads = 0;
+    const store: Store = {
+      append: (...given) => inner.append(...given),
+      read: async (...given) => {
+        const entries = inner.read(...given);
+        await meanwhile();
+        return entries;
+      },
+      head: (id) => inner.head(id),
+      list: (options) => inner.list(options),
+      fork: (...given) => inner.fork(...given),
+      delete: (id) => inner.delete(id),
+      post: (...given) => inner.post(...given),
+      take: (...given) => inner.take(...given),
+    };
+    const { post, send } = setup(['First.', hang('Half ')], { store });
+    await chunksOf(await post('Q1'));
+    let reading: Promise<unknown> | undefined;
+    meanwhile = async () => {
+      if (++reads === n) reading = chunksOf(await post('Q2'));
+    };
+    const loaded = await send('GET', '/chat/c');
+    const { messages, running } = (await loaded.json()) as { messages: UiMessage[]; running: boolean };
+    await send('POST', '/chat/c/stop', {});
+    await reading;
+    expect(reading).toBeDefined();
+    expect(messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user']);
+    expect(running).toBe(true);
+  },
+);
 
 it('an edited message that nobody can read changes nothing', async () => {
   const { post, history, send } = setup(['One.']);

@@ -31,7 +31,15 @@ import { RunReader } from '../run-reader.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
 import { type SdkVersion, UiChunks } from '../ui-chunks.js';
-import { approvals, isTurn, latestResults, uiIdOf, uiMessages, withClientId } from '../ui-history.js';
+import {
+  approvals,
+  isTurn,
+  latestResults,
+  type UiMessage,
+  uiIdOf,
+  uiMessages,
+  withClientId,
+} from '../ui-history.js';
 
 const body: BodySchema = {
   type: 'object',
@@ -124,20 +132,13 @@ export const chatRoutes: readonly Route[] = [
     async handle(call) {
       const found = await ownSession(call);
       if (found === undefined) return Response.json({ messages: [], running: false });
-      const { session } = found;
-      const last = await lastAnswer(call, found, await session.messages());
-      last?.reader.leave();
-      // Read after that: an answer that has ended by then is all there.
-      const [messages, pending, entries] = await Promise.all([
-        session.messages(),
-        session.pending(),
-        call.handling.store.read(found.storeId, 1),
-      ]);
-      const asked = { pending, answered: approvals(entries), results: latestResults(entries) };
-      return Response.json({
-        messages: uiMessages(messages, asked, call.handling.projection, sdkOf(call)),
-        running: last?.isOpen ?? false,
-      });
+      for (;;) {
+        const head = await call.handling.store.head(found.storeId);
+        const history = await historyOf(call, found);
+        // Otherwise an answer has begun meanwhile, and only part of it may be there.
+        if (history.running || (await call.handling.store.head(found.storeId)) === head)
+          return Response.json(history);
+      }
     },
   },
   {
@@ -153,6 +154,27 @@ export const chatRoutes: readonly Route[] = [
     },
   },
 ];
+
+async function historyOf(
+  call: Call,
+  found: Found,
+): Promise<{ readonly messages: readonly UiMessage[]; readonly running: boolean }> {
+  const { session, storeId } = found;
+  const { store, projection } = call.handling;
+  const last = await lastAnswer(call, found, await session.messages());
+  last?.reader.leave();
+  // Read after that: an answer that has ended by then is all there.
+  const [messages, pending, entries] = await Promise.all([
+    session.messages(),
+    session.pending(),
+    store.read(storeId, 1),
+  ]);
+  const asked = { pending, answered: approvals(entries), results: latestResults(entries) };
+  return {
+    messages: uiMessages(messages, asked, projection, sdkOf(call)),
+    running: last?.isOpen ?? false,
+  };
+}
 
 /**
  * Answers to questions. The AI SDK can send the same ones twice, as when a reply to `resume` crosses a click: both requests
