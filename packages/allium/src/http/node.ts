@@ -15,6 +15,8 @@ export interface NodeRequest {
   readonly socket?: object;
   /** The body, if a parser such as `express.json()` has read it already. */
   readonly body?: unknown;
+  /** Somebody has read the body. */
+  readonly readableEnded?: boolean;
   on(event: 'data', listener: (chunk: Uint8Array) => void): unknown;
   on(event: 'end' | 'error' | 'close', listener: (error?: unknown) => void): unknown;
   pause(): unknown;
@@ -154,6 +156,8 @@ async function toRequest(incoming: NodeRequest, outgoing: NodeResponse): Promise
     isEmpty || method === 'GET' || method === 'HEAD' ? undefined : await bodyOf(incoming, outgoing, isRead);
   const request = new Request(urlOf(incoming), { method, headers, body, duplex: 'half' } as RequestInit);
   if (body instanceof Uint8Array) keepBytes(request, body);
+  // What is read once can't be read again: then this request says so, too.
+  if (body === GONE) await request.text();
   // Following a signal is the most expensive part of a Request, so it is made when somebody asks for it.
   let left: AbortController | undefined;
   Object.defineProperty(request, 'signal', {
@@ -179,6 +183,9 @@ function hasNoBody(headers: NodeRequest['headers']): boolean {
   return length === undefined ? encoding === undefined && !isHttp2 : Number(length) === 0;
 }
 
+/** A body that was read, and that nobody has left on the request. */
+const GONE = '';
+
 /** Small bodies of a known size are read at once, which takes a tenth of the time; others are streamed. */
 const SMALL = 65_536;
 
@@ -189,6 +196,7 @@ async function bodyOf(incoming: NodeRequest, outgoing: NodeResponse, isRead: boo
       ? (body as RequestBody)
       : JSON.stringify(body);
   }
+  if (incoming.readableEnded) return GONE;
   return Number(incoming.headers['content-length']) <= SMALL ? whole(incoming) : streamed(incoming, outgoing);
 }
 
@@ -245,7 +253,8 @@ function onEnd(incoming: NodeRequest, ended: () => void, failed: (error: unknown
 }
 
 function urlOf({ originalUrl, url, headers, socket }: NodeRequest): string {
-  const { host } = headers;
+  // HTTP/2 names it otherwise.
+  const host = headers.host ?? headers[':authority'];
   const name = typeof host === 'string' && /^[\w.:[\]-]+$/.test(host) ? host : 'localhost';
   const path = originalUrl ?? url ?? '/';
   const scheme = (socket as { encrypted?: boolean } | undefined)?.encrypted ? 'https' : 'http';

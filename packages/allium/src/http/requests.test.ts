@@ -153,6 +153,29 @@ describe('a body that node:http has read', () => {
     expect(String(errors[0])).toContain('`clone()`');
   });
 
+  it('must not be read by a parser that keeps it to itself: the request is answered all the same', async () => {
+    const errors: unknown[] = [];
+    const { handler } = setup(['One.'], { onError: (error) => errors.push(error) });
+    const listener = toNodeListener(handler);
+    const server = createServer(async (request, response) => {
+      for await (const _ of request);
+      await listener(request, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    for (const length of [2, 100_000]) {
+      const body = JSON.stringify({ input: 'x'.repeat(length) });
+      const response = await fetch(`http://127.0.0.1:${port}/sessions`, {
+        method: 'POST',
+        headers: json,
+        body,
+      });
+      expect(response.status).toBe(500);
+    }
+    expect(errors.map(String)).toEqual(Array(2).fill(expect.stringContaining('`body`')));
+    server.close();
+  });
+
   it('may begin with a byte order mark, and may not be longer than allowed', async () => {
     expect((await send('\ufeff{"input":"Hi"}')).status).toBe(200);
     expect(await send('{"input":"Hi"}', { maxBodyBytes: 10 })).toMatchObject({

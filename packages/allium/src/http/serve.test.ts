@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { createServer, Agent as HttpAgent, request as sendRequest } from 'node:http';
+import { connect as connectHttp2, createServer as createHttp2 } from 'node:http2';
 import { type AddressInfo, connect } from 'node:net';
 import { Agent, defineMiddleware, type Store, tool, window } from 'allium';
 import {
@@ -900,6 +902,16 @@ describe('what is refused', () => {
     expect([text, errors]).toEqual(['Paid.', []]);
   });
 
+  it('is not a slash at the end of a path', async () => {
+    const { send } = setup({ basePath: '/api', script: ['Hi.'] });
+    expect((await send('GET', '/api/agents/')).status).toBe(200);
+    const said = await send('POST', '/api/sessions/?x=/', { input: 'Hi', sessionId: 's' });
+    expect(said.status).toBe(200);
+    expect((await send('GET', '/api/sessions/s/messages/')).status).toBe(200);
+    expect((await send('GET', '/api/sessions/s//')).status).toBe(404);
+    expect((await send('GET', '/api/')).status).toBe(404);
+  });
+
   it('is other methods and paths', async () => {
     const { send } = setup({ basePath: '/api' });
     expect((await send('GET', '/sessions')).status).toBe(404);
@@ -1002,6 +1014,24 @@ describe('on node:http', () => {
     const { port } = server.address() as AddressInfo;
     const said = await raw(port, `${head}\r\nConnection: close\r\n\r\n`);
     expect(said).toMatch(/^HTTP\/1.1 400 .*"INVALID_REQUEST"/s);
+  });
+
+  it('knows the host of a request of HTTP/2', async () => {
+    const hosts: string[] = [];
+    const { handler } = setup({
+      authorize: ({ url }) => {
+        hosts.push(new URL(url).host);
+        return {};
+      },
+    });
+    const server = createHttp2(toNodeListener(handler));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const client = connectHttp2(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const asked = client.request({ ':path': '/agents', ':authority': 'acme.example.com' });
+    await once(asked.resume(), 'end');
+    client.close();
+    server.close();
+    expect(hosts).toEqual(['acme.example.com']);
   });
 
   it('tells you about a handler that throws', async () => {

@@ -211,11 +211,11 @@ function notAllowed(methods: readonly string[]): HttpFailure {
   return new HttpFailure(405, 'METHOD_NOT_ALLOWED', `This route takes ${allow}.`, { allow });
 }
 
-/** From the address of a `Request`, which is complete and has a normalised path. */
+/** From the address of a `Request`, which is complete and has a normalised path. Some servers end every path with a slash. */
 function pathOf(url: string): string {
   const start = url.indexOf('/', url.indexOf('//') + 2);
-  const end = url.search(/[?#]/);
-  return end < 0 ? url.slice(start) : url.slice(start, end);
+  const end = url.search(/\/?([?#]|$)/);
+  return url.slice(start, end);
 }
 
 function fits({ parts }: Matcher, have: readonly string[]): boolean {
