@@ -1,5 +1,6 @@
 /** A server's question to the person behind a run, and the person's decision as its answer. */
 
+import type { JsonSchemaType, jsonSchemaValidator } from '@modelcontextprotocol/client';
 import { AlliumError, type Decision, type Request } from 'allium';
 import { canonicalJson, isRecord } from 'allium/kit';
 import { sha256 } from './fingerprint.js';
@@ -39,6 +40,7 @@ function placeOf(url: unknown): string | undefined {
 export function elicitationAnswer(
   decision: Decision,
   { requestedSchema, url }: Record<string, unknown>,
+  validator: jsonSchemaValidator,
 ): object {
   if (decision.type === 'reject') return { action: 'decline' };
   if (url !== undefined) return { action: 'accept' };
@@ -50,6 +52,9 @@ export function elicitationAnswer(
       'MCP_ANSWER_INVALID',
       `The answer to a form must be an object with ${Object.keys(fields).join(', ') || 'its fields'}: answer with { type: 'edit', args }.`,
     );
+  const { valid, errorMessage } = validator.getValidator(requestedSchema as JsonSchemaType)(content);
+  if (!valid)
+    throw new AlliumError('MCP_ANSWER_INVALID', `The answer does not fit the form: ${errorMessage}.`);
   return { action: 'accept', content };
 }
 
@@ -76,8 +81,12 @@ function parsed(text: string, fields: Fields): unknown {
   }
 }
 
+/** As the field wants it. What isn't a number, a yes or a no stays text, which then doesn't fit. */
 function typed(text: string, type: unknown): unknown {
-  if (type === 'number' || type === 'integer') return Number(text);
-  if (type === 'boolean') return /^(?:true|yes|y|1)$/i.test(text.trim());
-  return text;
+  const said = text.trim();
+  if (type === 'number' || type === 'integer')
+    return said === '' || Number.isNaN(Number(said)) ? text : Number(said);
+  if (type !== 'boolean') return text;
+  if (/^(?:true|yes|y|1)$/i.test(said)) return true;
+  return /^(?:false|no|n|0)$/i.test(said) ? false : text;
 }

@@ -18,7 +18,7 @@ import { Connection } from './connection.js';
 import { checkUnchanged } from './fingerprint.js';
 import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
 import { type McpTool, type Offer, type OfferedTool, offerOf, type Schemas } from './tools.js';
-import { inputValidator } from './validator.js';
+import { inputValidator, outputValidator } from './validator.js';
 
 /** The state of a server, to be shown. */
 export interface McpState {
@@ -182,7 +182,11 @@ class Servers {
       import('@modelcontextprotocol/client'),
       import('@modelcontextprotocol/client/validators/ajv'),
     ]);
-    const schemas = { fromJsonSchema, validator: inputValidator(AjvJsonSchemaValidator) };
+    const schemas = {
+      fromJsonSchema,
+      validator: inputValidator(AjvJsonSchemaValidator),
+      forms: outputValidator(AjvJsonSchemaValidator),
+    };
     const offer = this.offers.get(listed) ?? this.make(listed, connection, schemas);
     this.known = offer;
     return offer;

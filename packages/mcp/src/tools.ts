@@ -51,6 +51,8 @@ export interface Offer {
 export interface Schemas {
   readonly fromJsonSchema: typeof FromJsonSchema;
   readonly validator: jsonSchemaValidator;
+  /** Checks what people answer to forms. */
+  readonly forms: jsonSchemaValidator;
 }
 
 export function offerOf(
@@ -86,7 +88,7 @@ function offered(
   listed: ServerTool,
   connection: Connection,
   settings: Settings,
-  { fromJsonSchema, validator }: Schemas,
+  { fromJsonSchema, validator, forms }: Schemas,
 ): OfferedTool {
   const { inputSchema, annotations } = listed;
   const size = JSON.stringify(inputSchema).length;
@@ -106,7 +108,7 @@ function offered(
     idempotent: annotations?.idempotentHint === true || annotations?.readOnlyHint === true,
     timeoutMs: settings.timeoutMs,
     tags: ['mcp', ...(annotations?.destructiveHint === true ? ['destructive'] : [])],
-    execute: (args, ctx) => execute(connection, listed, args, ctx, settings),
+    execute: (args, ctx) => execute(connection, listed, args, ctx, settings, forms),
   });
   return { name, serverName: listed.name, description, fingerprint: fingerprintOf(listed), tool: made };
 }
@@ -117,6 +119,7 @@ async function execute(
   args: Record<string, unknown>,
   ctx: ToolContext,
   settings: Settings,
+  forms: jsonSchemaValidator,
 ): Promise<ToolResult> {
   const hooks: CallHooks = {
     key: ctx.idempotencyKey,
@@ -130,7 +133,7 @@ async function execute(
     },
     async elicit(params) {
       const decision: Decision = await ctx.suspend(elicitationRequest(settings.name, listed.name, params));
-      return elicitationAnswer(decision, params);
+      return elicitationAnswer(decision, params, forms);
     },
     async sample(params) {
       const model = settings.sampling!;

@@ -26,7 +26,7 @@ export function inputValidator(Ajv: Ajv): jsonSchemaValidator {
   };
 }
 
-/** Checks results. A schema that can't be used checks nothing: the result is there, and the schema is optional. */
+/** Checks results, and answers to forms. A schema that can't be used checks nothing: what it is about is there. */
 export function outputValidator(Ajv: Ajv): jsonSchemaValidator {
   // The library asks again for every call.
   const known = new WeakMap<object, Check>();
