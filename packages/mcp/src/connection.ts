@@ -76,6 +76,8 @@ const MAX_SAID = 2000;
 export class Connection {
   private opening: Promise<Live> | undefined;
   private live: Live | undefined;
+  /** Ends the connecting that is under way. */
+  private giveUp = (): unknown => undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private closed = false;
   private attempts = 0;
@@ -126,7 +128,8 @@ export class Connection {
 
   async close(): Promise<void> {
     this.closed = true;
-    const opening = this.opening;
+    const { opening } = this;
+    if (this.isConnecting) this.giveUp();
     this.opening = undefined;
     this.live = undefined;
     await opening?.then(leave).catch(() => {});
@@ -346,7 +349,9 @@ export class Connection {
     // An error here belongs to no call: the next call finds out.
     client.onerror = () => {};
     client.onclose = () => this.drop(live);
+    this.giveUp = () => transport.close().catch(() => {});
     try {
+      if (this.closed) throw new Error('it was closed.');
       await client.connect(transport, this.limits);
       this.watch(live);
       await this.listed(live);

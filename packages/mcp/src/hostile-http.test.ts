@@ -429,6 +429,29 @@ describe('an MCP server on the network', () => {
     expect([last!.method, last!.headers['mcp-session-id']]).toEqual(['DELETE', 's']);
   });
 
+  it.each(['auto', 'legacy'] as const)(
+    'is left at once if it has not even answered yet (%s)',
+    async (protocol) => {
+      let asked = () => {};
+      const connecting = new Promise<void>((resolve) => {
+        asked = resolve;
+      });
+      const { url } = await listening({
+        any() {
+          asked();
+          return true;
+        },
+      });
+      const server = mcp({ name: 'x', url, protocol, connectTimeoutMs: 60_000 });
+      const run = new Agent({ model: scriptedModel(['done']), middleware: [server] }).run('go');
+      await connecting;
+      await Promise.all([
+        server.close(),
+        expect(run).rejects.toMatchObject({ cause: { code: 'MCP_UNAVAILABLE' } }),
+      ]);
+    },
+  );
+
   it('is left even if it does not answer to that', async () => {
     let asked = false;
     const { url } = await listening({
