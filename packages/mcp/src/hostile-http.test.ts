@@ -202,6 +202,19 @@ describe('an MCP server on the network', () => {
     },
   );
 
+  it.each([
+    ['a value', { authorization: 'Bearer sec\nret' }],
+    ['a value that is not Latin', { authorization: 'Bearer secret €' }],
+    ['a name', { 'author ization': 'Bearer secret' }],
+  ])('gets no headers that HTTP does not allow, and nobody is shown their values: %s', async (_, headers) => {
+    const { url, seen } = await listening();
+    const failed = await called(url, { headers: () => headers }).catch((error: Error) => error);
+    expect(failed).toMatchObject({ cause: { code: 'INVALID_OPTION' } });
+    expect((failed as Error).message).toContain(JSON.stringify(Object.keys(headers)[0]));
+    expect((failed as Error).message).not.toContain('Bearer');
+    expect(seen).toEqual([]);
+  });
+
   it('that does not accept the headers any more is named with the status', async () => {
     const { url } = await listening({ call: (response) => void response.writeHead(401).end('no') });
     expect((await called(url)).said).toContain(

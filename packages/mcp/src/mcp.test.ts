@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -186,6 +187,24 @@ describe('mcp()', () => {
       });
   });
 
+  it.each([
+    [
+      'writes more than messages',
+      {
+        args: ['-e', 'process.stdout.write("Ready. "); process.stdin.pipe(process.stdout)'],
+        connectTimeoutMs: 1000,
+      },
+      'Its standard output has to carry messages only, but has: Ready. {"',
+    ],
+    [
+      'starts in a folder that is not there',
+      { cwd: join(folder, 'none') },
+      `There is no folder "${join(folder, 'none')}".`,
+    ],
+  ])('explains a program that %s', async (_, options, message) => {
+    await expect(program(options).connect()).rejects.toThrow(message);
+  });
+
   it('goes on without an optional server, and notes it', async () => {
     const server = mcp({ name: 'no', command: 'allium-no-such-program', optional: true });
     const { changes, text: answer } = await new Agent({
@@ -213,6 +232,23 @@ describe('mcp()', () => {
     expect(results(await agent.run('go'))).toEqual(['grown', 'late']);
   });
 });
+
+it('ends its program with this process, even if the program would stay', async () => {
+  const pidFile = join(folder, 'pid');
+  const script = fileURLToPath(new URL('../test/fixtures/leaves.mjs', import.meta.url));
+  const leaving = spawn(process.execPath, [script, pidFile]);
+  await new Promise((resolve) => leaving.once('exit', resolve));
+  const pid = Number(readFileSync(pidFile, 'utf8'));
+  await expect.poll(() => isAlive(pid)).toBe(false);
+});
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
 
 describe('what a server says of its tools', () => {
   it('is shortened, and loses invisible characters', async () => {
@@ -407,6 +443,7 @@ describe('options', () => {
     [{ name: 'x', command: 'a', url: 'http://x' }, 'both were given'],
     [{ name: 'x', url: 'ftp://x' }, 'Expected `url` to be an address that begins with http:// or https://'],
     [{ name: 'x', command: 'a', headers: {} }, '`headers` are for servers with a `url`'],
+    [{ name: 'x', url: 'http://me:secret@x' }, '`url` of MCP server "x" has a user name in it. Put it'],
     [{ name: 'x', command: 'a', args: 'b' }, 'Expected `args` to be a list of texts'],
     [{ name: 'x', command: 'a', timeoutMs: 0 }, 'Expected `timeoutMs` to be an integer'],
     [{ name: 'x', command: 'a', onchange: 'error' }, 'Did you mean `onChange`?'],

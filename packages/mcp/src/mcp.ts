@@ -16,7 +16,14 @@ import { safeErrorMessage, wasToolOffered } from 'allium/kit';
 import type { Listing } from './answers.js';
 import { Connection } from './connection.js';
 import { checkUnchanged } from './fingerprint.js';
-import { checkMcpOptions, type Headers, isTextRecord, type McpOptions, type Settings } from './options.js';
+import {
+  checkHeaders,
+  checkMcpOptions,
+  type Headers,
+  isTextRecord,
+  type McpOptions,
+  type Settings,
+} from './options.js';
 import { type McpTool, type Offer, type OfferedTool, offerOf, type Schemas } from './tools.js';
 import { inputValidator, outputValidator } from './validator.js';
 
@@ -223,11 +230,14 @@ class Servers {
 
   private connection(headers: Headers): Connection {
     const key = headers === NO_HEADERS ? '[]' : JSON.stringify(Object.entries(headers).sort());
-    const found =
-      this.connections.get(key) ??
-      new Connection(this.settings, headers, () => this.used(key, found), this.transport);
+    const found = this.connections.get(key) ?? this.newConnection(headers, () => this.used(key, found));
     this.used(key, found);
     return found;
+  }
+
+  private newConnection(headers: Headers, onConnect: () => void): Connection {
+    checkHeaders(headers, this.settings);
+    return new Connection(this.settings, headers, onConnect, this.transport);
   }
 
   /**

@@ -113,6 +113,11 @@ export function checkMcpOptions(options: McpOptions): Settings {
       'INVALID_OPTION',
       '`headers` are for servers with a `url`. Use `env` for a program.',
     );
+  if (url !== undefined && new URL(String(url)).username !== '')
+    throw new AlliumError(
+      'INVALID_OPTION',
+      `\`url\` of MCP server "${name}" has a user name in it. Put it and its password into \`headers\`.`,
+    );
   const { prefix = `${name}_`, protocol = url === undefined ? 'legacy' : 'auto' } = given;
   return { ...given, prefix, protocol };
 }
@@ -127,6 +132,20 @@ export type Settings =
 
 export function isTextRecord(value: unknown): value is Headers {
   return isRecord(value) && Object.values(value as object).every((one) => typeof one === 'string');
+}
+
+/** The errors of `fetch` would show the value, which may be a secret. */
+export function checkHeaders(headers: Headers, { name: server }: Pick<Settings, 'name'>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      new globalThis.Headers([[name, value]]);
+    } catch {
+      throw new AlliumError(
+        'INVALID_OPTION',
+        `\`headers\` of MCP server "${server}": ${JSON.stringify(name)} has characters in its name or value that HTTP doesn't allow.`,
+      );
+    }
+  }
 }
 
 export function isWebAddress(url: unknown): boolean {

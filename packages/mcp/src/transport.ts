@@ -1,6 +1,7 @@
 /** How the bytes get to a server: through a program's standard input and output, or over HTTP. */
 
 import type { ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { AlliumError } from 'allium';
@@ -15,6 +16,7 @@ export interface Way {
 }
 
 const MAX_SAID = 2000;
+const MAX_HEAD = 500;
 
 /** Called when a server has sent too much at once. */
 export interface OnTooLarge {
@@ -53,7 +55,14 @@ async function program(
     maxBufferSize: maxAnswerBytes,
     ...(cwd !== undefined && { cwd }),
   });
-  endWithProcess(transport);
+  let head = '';
+  onStart(transport, (child) => {
+    endWithProcess(child);
+    endWithUs(child);
+    child.stdout?.on('data', (chunk) => {
+      if (head.length < MAX_HEAD) head += chunk.toString();
+    });
+  });
   let tail = '';
   transport.stderr?.on('data', (chunk) => {
     tail = (tail + chunk).slice(-MAX_SAID);
@@ -66,26 +75,64 @@ async function program(
     cutOff = `\n${error.message}`;
     onTooLarge.connection(error);
   };
-  return { transport, said: () => cutOff + (tail.trim() === '' ? '' : `\nIt said: ${tail.trim()}`) };
+  const said = (words: string, text: string) => (text === '' ? '' : `\n${words}: ${text}`);
+  return {
+    transport,
+    said: () =>
+      cutOff +
+      said('It said', tail.trim()) +
+      said('Its standard output has to carry messages only, but has', strayIn(head)) +
+      (cwd !== undefined && !existsSync(cwd) ? `\nThere is no folder ${JSON.stringify(cwd)}.` : ''),
+  };
 }
 
 /** How long what a program has said may stay unread after its end. */
 const LAST_WORDS_MS = 500;
 
+/** The library starts the program when it connects. */
+function onStart(transport: StdioClientTransport, begin: (child: ChildProcess) => void): void {
+  const start = transport.start.bind(transport);
+  transport.start = async () => {
+    await start();
+    begin((transport as unknown as { readonly _process: ChildProcess })._process);
+  };
+}
+
+/** The first line that isn't a message, which the library passes over, with the message that may follow on it. */
+function strayIn(output: string): string {
+  return (
+    output
+      .split('\n')
+      .find((line) => line.trim() !== '' && !line.startsWith('{'))
+      ?.slice(0, MAX_HEAD) ?? ''
+  );
+}
+
 /**
  * For the library, a program has ended when nobody holds its pipes any more. A helper that it started may hold them for ever:
  * then calls would wait for their time limit, and the program would not be started again.
  */
-function endWithProcess(transport: StdioClientTransport): void {
-  const start = transport.start.bind(transport);
-  transport.start = async () => {
-    await start();
-    const { _process: child } = transport as unknown as { readonly _process: ChildProcess };
-    child.once('exit', () => {
-      const timer = setTimeout(() => {
-        for (const pipe of child.stdio) pipe?.destroy();
-      }, LAST_WORDS_MS);
-      child.once('close', () => clearTimeout(timer));
-    });
-  };
+function endWithProcess(child: ChildProcess): void {
+  child.once('exit', () => {
+    const timer = setTimeout(() => {
+      for (const pipe of child.stdio) pipe?.destroy();
+    }, LAST_WORDS_MS);
+    child.once('close', () => clearTimeout(timer));
+  });
+}
+
+const programs = new Set<ChildProcess>();
+
+/** Some programs don't notice that nobody talks to them any more, and would outlive a process that ends without `close()`. */
+function endWithUs(child: ChildProcess): void {
+  if (programs.size === 0) process.on('exit', endPrograms);
+  programs.add(child);
+  child.once('exit', () => {
+    programs.delete(child);
+    if (programs.size === 0) process.off('exit', endPrograms);
+  });
+}
+
+function endPrograms(): void {
+  for (const child of programs) child.kill();
 }
