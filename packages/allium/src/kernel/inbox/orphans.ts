@@ -17,6 +17,12 @@ type Problems = (messages: readonly Message[]) => readonly string[];
 /** Lists that were checked before. */
 const sound = new WeakSet<readonly Message[]>();
 
+/** For a frozen list with the calls and results of one that is valid: it needs no check. */
+export function asSound(messages: readonly Message[]): readonly Message[] {
+  sound.add(messages);
+  return messages;
+}
+
 /** A valid request. What had to be dropped or put back is reported, with the middleware that caused it. */
 export function withoutOrphans(
   run: InboxRun,
@@ -35,9 +41,7 @@ export function withoutOrphans(
   if (kept !== paired)
     for (const name of culprits(headless))
       run.note(name, 'removed the question that the request answers; it was put back', 'rewrote');
-  const frozen = Object.isFrozen(kept) ? kept : Object.freeze([...kept]);
-  sound.add(frozen);
-  return frozen;
+  return asSound(Object.isFrozen(kept) ? kept : Object.freeze([...kept]));
 }
 
 /** If a request was cut in the middle of an exchange, puts the question of that exchange back in front. */

@@ -2,22 +2,23 @@
  * Tells the model which of its calls a person changed: otherwise it sees a result that doesn't fit its arguments, and may
  * call again. Only requests say so, in the same words every time. The arguments stay out of it: they may be secret.
  */
+
+import { asSound } from '../inbox/orphans.js';
 import type { Message, ToolContent, ToolMessage } from '../messages/messages.js';
 
 const NOTE =
   'Note: a person changed the arguments of this call on purpose. What follows is the result for the changed arguments.';
 
-/** The messages, with a note before the results of calls that a person changed, unless it is there already. */
+/** The messages of a valid request, with a note before the results of calls that a person changed, unless it is there already. */
 export function withChangedCalls(
   messages: readonly Message[],
   changed: ReadonlySet<string> | undefined,
 ): readonly Message[] {
   if (!changed) return messages;
-  return Object.freeze(
-    messages.map((message) =>
-      message.role === 'tool' && changed.has(message.toolCallId) ? noted(message) : message,
-    ),
+  const told = messages.map((message) =>
+    message.role === 'tool' && changed.has(message.toolCallId) ? noted(message) : message,
   );
+  return asSound(Object.freeze(told));
 }
 
 /** The same object every time, so that guards of requests judge it once. */
