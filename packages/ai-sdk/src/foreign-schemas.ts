@@ -7,7 +7,7 @@ import { isZod3, zod3JsonSchema } from './zod-3.js';
 
 type Validate = StandardSchema<Loose>['~standard']['validate'];
 
-/** Undefined if it isn't a schema that says what its JSON Schema is. `fail` makes the error for one that can't be said. */
+/** Undefined if it isn't a schema that says what its JSON Schema is. `fail` makes the error for one that JSON Schema can't express. */
 export function schemaOf(
   given: unknown,
   fail: (what: string, value: unknown) => Error,
@@ -19,7 +19,7 @@ export function schemaOf(
         return success ? { value: data as Loose } : { issues: error!.issues };
       });
     } catch (error) {
-      throw fail(`a schema that can be said in JSON Schema (${messageOf(error)})`, given);
+      throw fail(`a schema that JSON Schema can express (${messageOf(error)})`, given);
     }
   }
   const schema = isStandardSchema(given) ? (given as StandardSchema<Loose>) : undefined;

@@ -25,7 +25,7 @@ export function isZod3(value: unknown): value is Zod3Schema {
   return isObject(value) && isObject(value._def) && typeof value._def.typeName === 'string';
 }
 
-/** Throws if it has a part that can't be said in JSON Schema. */
+/** Throws if it has a part that JSON Schema can't express. */
 export function zod3JsonSchema(schema: Zod3Schema): JsonSchema {
   const { _def: definition, description } = schema;
   const { typeName } = definition;

@@ -46,7 +46,7 @@ async function readText(request: WithBytes, limit: number): Promise<string> {
   if (request.bodyUsed)
     throw invalidOption(
       'request',
-      'one whose body nobody has read: whoever needs it before has to read a `clone()`, or in Node leave what it has read as `body` of the request',
+      'one whose body is still unread: if you need it first, read a `clone()`, or in Node leave what you read as `body` of the request',
       'one that was read',
     );
   const kept = request[BYTES];

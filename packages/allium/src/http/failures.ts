@@ -55,7 +55,7 @@ export function toFailure(error: unknown): HttpFailure {
 /** What is wrong with an option that the client has given. Any other is the server's. */
 function flawOf({ data = {} }: { readonly data?: Readonly<Record<string, unknown>> }): string | undefined {
   if (data.requestId !== undefined)
-    return 'The question is still open: the arguments of an `edit` have to be such that the tool takes them.';
+    return "The tool doesn't take the arguments of this `edit`. The question is still open.";
   return data.option === 'cursor' ? '`cursor` has to be the `next` of an earlier page.' : undefined;
 }
 

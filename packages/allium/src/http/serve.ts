@@ -259,7 +259,11 @@ function checked(options: ServeOptions): Handling {
         agent.name,
       );
   if (options.clientId && !options.storeId)
-    throw invalidOption('clientId', '`storeId` beside it, whose inverse it is', options.clientId);
+    throw invalidOption(
+      'clientId',
+      'given together with `storeId`: it is the way back from those ids',
+      options.clientId,
+    );
   const { show = {}, pollMs, watch, silenceMs, clock = systemClock } = options;
   const hub: EventHub = eventHub({ store, show, pollMs, watch, silenceMs, clock });
   return {

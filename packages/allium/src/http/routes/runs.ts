@@ -84,7 +84,7 @@ export const runRoutes: readonly Route[] = [
     path: '/sessions/{sessionId}/answers',
     operation: 'answer',
     summary:
-      'Answers questions, by their ids. The run continues, and its events are the answer, or its result unless it goes on where it was.',
+      'Answers questions, by their ids, and the run continues. The response is its events or its result; 204 if JSON is asked for while the run waits in this process.',
     body: object(
       {
         answers: answersSchema,
