@@ -401,7 +401,7 @@ describe('guards of arguments', () => {
       const file = tool({
         name: 'file',
         description: 'Files it.',
-        input: z.object({ ssn: z.string(), note: z.string() }),
+        input: z.object({ ssn: z.string(), note: z.string(), amount: z.number() }),
         execute: (args) => void given.push(args),
       });
       const quoting = defineMiddleware({
@@ -413,14 +413,18 @@ describe('guards of arguments', () => {
             given.length > 0 ? { type: 'deny', reason: `Not ${(args as { ssn: string }).ssn}.` } : undefined,
         },
       });
-      const call = toolCalls({ name: 'file', args: { ssn: '<SSN_1>', note: 'at https://evil.com/x' } });
+      const call = toolCalls({
+        name: 'file',
+        args: { ssn: '<SSN_1>', note: 'at https://evil.com/x', amount: 9123456789 },
+      });
       const model = scriptedModel([call, call, 'Done.']);
       const middleware = [tokenize(), quoting, egress()];
       const agent = new Agent({ model, tools: [file], middleware: at ? middleware : middleware.reverse() });
       const { events, result } = await collect(agent.stream(`My SSN is ${ssn}.`));
-      expect(given).toEqual([{ ssn, note: 'at [link removed]' }]);
+      expect(given).toEqual([{ ssn, note: 'at [link removed]', amount: 9123456789 }]);
       expect(textOf(result!.messages[4]!)).toBe('Not <SSN_1>.');
-      for (const seen of [events, result, model.requests]) expect(JSON.stringify(seen)).not.toContain(ssn);
+      for (const seen of [events, result, model.requests])
+        expect(JSON.stringify(seen)).not.toMatch(/(?<!9)123456789/);
     },
   );
 

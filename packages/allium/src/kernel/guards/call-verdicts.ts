@@ -5,7 +5,7 @@ import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
 import { type Asker, askersOf, asking } from '../journal/merged-questions.js';
 import { attribution, codeOf } from '../lib/errors.js';
-import { readArguments, type Text, textsIn, textsOfValue, unescaped, withTexts } from '../lib/json-texts.js';
+import { mapStrings, readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';
 import { textOf } from '../messages/messages.js';
 import type { Context as PublicContext } from '../protocol/contexts.js';
@@ -67,7 +67,7 @@ async function judgeOriginals(
   const said = await judgeTexts(wanting, subject, textsOfValue(originals).texts, ctx);
   // The other guards may not recognise a value that they once found by the words around it.
   const hide = hider(restores, args, to);
-  const left = said.changed ? withTexts(said.args, textsIn(said.args).map(hide)) : args;
+  const left = said.changed ? mapStrings(said.args, hide) : args;
   return { ...said, args: left, deny: said.deny && { ...said.deny, reason: hide(said.deny.reason) }, guards };
 }
 

@@ -19,6 +19,11 @@ export function withTexts(value: unknown, texts: readonly string[]): unknown {
   return mapTexts(value, () => texts[i++] ?? '');
 }
 
+/** The same value with `each` applied to its strings and keys. Numbers stay as they are. */
+export function mapStrings(value: unknown, each: (text: string) => string): unknown {
+  return mapTexts(value, (text, _, isNumber) => (isNumber ? text : each(text)));
+}
+
 /** The texts in something, and the way to put others in their place. */
 export interface Lens<T> {
   readonly texts: readonly Text[];
@@ -81,7 +86,10 @@ const OPEN = Symbol('open');
  * The value with `each` applied to its texts, in order. `block` is the same for text blocks of one list. No recursion,
  * because a value may be nested deeper than calls can be.
  */
-function mapTexts(value: unknown, each: (text: string, block?: object) => string): unknown {
+function mapTexts(
+  value: unknown,
+  each: (text: string, block?: object, isNumber?: boolean) => string,
+): unknown {
   const frames: Frame[] = [];
   const enter = (item: unknown, within?: Frame): unknown => {
     if (typeof item === 'string') {
@@ -89,7 +97,7 @@ function mapTexts(value: unknown, each: (text: string, block?: object) => string
       return each(item, inBlock ? within.block : undefined);
     }
     if (typeof item === 'number') {
-      const text = each(String(item));
+      const text = each(String(item), undefined, true);
       return text === String(item) ? item : text;
     }
     if (typeof item !== 'object' || item === null) return item;
