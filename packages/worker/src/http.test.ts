@@ -1,6 +1,6 @@
 // `allium/http` in a process that runs no agents: it enqueues, and joins.
 
-import { Agent, textOf, tool } from 'allium';
+import { Agent, type Model, textOf, tool } from 'allium';
 import { type Show, serve } from 'allium/http';
 import { approval } from 'allium/middleware/approval';
 import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
@@ -189,6 +189,43 @@ it('useChat works, and a run that the user stops ends', async () => {
   const waiting = await one.queue.enqueue('nobody', 'Later.', { sessionId: 'acme/w', delayMs: 0 });
   await one.queue.finished(waiting.runId);
   expect((await send('POST', '/chat/c/stop', {})).status).toBe(204);
+});
+
+it('useChat continues its message with an approval, also if the attempt that began it failed', async () => {
+  const one = fleet({ retry: { delayMs: 1 } });
+  const shown = deferred();
+  const rest = scriptedModel([again, text('Done.')]);
+  let calls = 0;
+  const model: Model = {
+    provider: 'test',
+    id: 'breaks',
+    async *stream(request, options) {
+      if (calls++ > 0) return yield* rest.stream(request, options);
+      yield { type: 'text', text: 'Half ' };
+      await shown.promise;
+      throw Object.assign(new Error('busy'), { status: 503 });
+    },
+  };
+  await one.work({
+    a: new Agent({ model, tools: [look], middleware: [approval({ policy: { look: 'ask' } })] }),
+  });
+  const send = web(one);
+  const post = async (message: object): Promise<any[]> => {
+    const { body } = await send('POST', '/chat', { id: 'c', messages: [message] });
+    let lines = '';
+    for await (const piece of body!) {
+      lines += new TextDecoder().decode(piece);
+      if (lines.includes('Half ')) shown.resolve();
+    }
+    return eventsOf(new Response(lines.replace('data: [DONE]', '')));
+  };
+  const first = await post({ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hi.' }] });
+  const { messageId } = first.find(({ type }) => type === 'start');
+  const { approvalId: id } = first.find(({ type }) => type === 'tool-approval-request');
+  const parts = [{ type: 'tool-look', state: 'approval-responded', approval: { id, approved: true } }];
+  const second = await post({ id: messageId, role: 'assistant', parts });
+  expect(second[0]).toEqual({ type: 'start', messageId });
+  expect(second.map(({ delta }) => delta).join('')).toBe('Done.');
 });
 
 it('a missing option is named', () => {

@@ -88,7 +88,7 @@ export const chatRoutes: readonly Route[] = [
       const messages = await found.session.messages();
       const last = (call.body.messages as readonly SentMessage[]).at(-1)!;
       const answers = answersOf(call, last);
-      if (answers) return answer(call, found, messages, answers);
+      if (answers) return answer(call, found, messages, answers, last.id);
       if (last.role !== 'user')
         throw invalidRequest('The last message must be a user message or answer open questions.');
       const known = messages.findIndex(
@@ -185,10 +185,13 @@ async function answer(
   found: Found,
   messages: readonly Message[],
   answers: Answers,
+  messageId: string | undefined,
 ): Promise<Response> {
   const entries = await call.handling.store.read(found.storeId, 1);
   const begun = entries.findLastIndex((entry) => entry.type === 'message' && isTurn(entry.message));
-  const chunks = new UiChunks(sdkOf(call), openAnswer(messages));
+  const open = openAnswer(messages);
+  // The client's message goes on. A repeated run may have begun it anew, under another id.
+  const chunks = new UiChunks(sdkOf(call), open && { ...open, id: messageId ?? open.id });
   chunks.know(
     entries.slice(begun + 1).flatMap((one) => (one.type === 'request' ? [questionOf(one.request)] : [])),
   );
