@@ -228,6 +228,35 @@ it('useChat continues its message with an approval, also if the attempt that beg
   expect(second.map(({ delta }) => delta).join('')).toBe('Done.');
 });
 
+it('useChat goes on reading after a reload while an attempt is repeated', async () => {
+  const one = fleet({ retry: { delayMs: 1 } });
+  const busy = Object.assign(new Error('busy'), { status: 503 });
+  const [begun, go] = [deferred(), deferred()];
+  const wait = tool({
+    name: 'wait',
+    description: 'Waits.',
+    input: z.object({}),
+    async execute() {
+      begun.resolve();
+      await go.promise;
+      return 'waited';
+    },
+  });
+  const model = scriptedModel([failWith(busy), toolCalls({ name: 'wait', args: {} }), text('Done.')]);
+  await one.work({ a: new Agent({ model, tools: [wait] }) });
+  const send = web(one);
+  const messages = [{ id: 'm', role: 'user', parts: [{ type: 'text', text: 'Hi.' }] }];
+  const first = await send('POST', '/chat', { id: 'c', messages });
+  await begun.promise;
+  const loaded = await jsonOf(await send('GET', '/chat/c'));
+  const resumed = await send('GET', '/chat/c/stream');
+  go.resolve();
+  await first.text();
+  expect(loaded.running).toBe(true);
+  expect(await resumed.text()).toMatch(/Done\..*"finish"/s);
+  expect(await jsonOf(await send('GET', '/chat/c'))).toMatchObject({ running: false });
+});
+
 it('a missing option is named', () => {
   const { queue, another } = fleet();
   const authorize = 'none';

@@ -9,25 +9,16 @@ import {
   type UserContent,
   userMessage,
 } from '../../index.js';
-import {
-  endRun,
-  events,
-  type FollowedRun,
-  isBusy,
-  leaving,
-  readerOf,
-  startRun,
-  stopRun,
-} from '../answer-run.js';
+import { endRun, events, type FollowedRun, leaving, startRun, stopRun } from '../answer-run.js';
 import { pages, ref } from '../answer-schemas.js';
 import { type Answers, answerAndFollow, joined } from '../answering.js';
 import { HttpFailure, invalidRequest } from '../failures.js';
 import { type Found, newSession, openSession, ownSession, sessionOf } from '../find-session.js';
 import type { EventReader } from '../follow.js';
+import { type LastAnswer, lastAnswer } from '../last-answer.js';
 import { questionOf } from '../projection.js';
 import type { Begin } from '../queued.js';
 import { agentSchema, answersSchema, type Call, detachedSchema, type Route } from '../route.js';
-import { RunReader } from '../run-reader.js';
 import type { BodySchema } from '../schema.js';
 import type { TextSource } from '../sse.js';
 import { type SdkVersion, UiChunks } from '../ui-chunks.js';
@@ -263,33 +254,6 @@ function contentOf({ parts }: SentMessage): readonly UserContent[] {
 /** The type may have parameters: recordings of browsers are `audio/webm;codecs=opus`. */
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+(?:;[\w.+-]+=[^;,\s]+)*);base64,([\w+/=-]+)$/;
 
-/** Reads the last answer from its beginning: one that was written, or the one that is being written. */
-async function lastAnswer(
-  call: Call,
-  { storeId }: Found,
-  messages: readonly Message[],
-): Promise<LastAnswer | undefined> {
-  const { store, projection } = call.handling;
-  const begun = messages.findLast(isTurn)?.id;
-  const entries = await store.read(storeId, 1);
-  // It follows the message, or what took an earlier answer back.
-  const entry = entries.findLast((one) =>
-    one.type === 'rewind' ? one.to === begun : one.type === 'message' && one.message.id === begun,
-  );
-  if (begun === undefined || entry === undefined) return undefined;
-  const reader = new RunReader(readerOf(call, storeId, `${entry.seq}.${projection.entry(entry).length - 1}`));
-  const isOver = entries.some(({ type, seq }) => type === 'run_end' && seq > entry.seq);
-  const isOpen =
-    !isOver && (await reader.hasMore()) && (!isWaiting(entries) || (await isBusy(call, storeId)));
-  return { reader, isOpen };
-}
-
-interface LastAnswer {
-  readonly reader: EventReader;
-  /** It is being written. */
-  readonly isOpen: boolean;
-}
-
 function replay(call: Call, { reader }: LastAnswer, messages: readonly Message[], isAgain = false): Response {
   return chatEvents(call, joined(reader), new UiChunks(sdkOf(call), openAnswer(messages), isAgain));
 }
@@ -301,12 +265,6 @@ function openAnswer(messages: readonly Message[]): { id: string; calls: readonly
     content.flatMap((part) => (part.type === 'tool-call' ? [part.id] : [])),
   );
   return said[0] && { id: said[0].id, calls };
-}
-
-/** Does the last run wait for answers? Then its questions are in the history. */
-function isWaiting(entries: readonly { readonly type: string }[]): boolean {
-  const last = (type: string): number => entries.findLastIndex((one) => one.type === type);
-  return last('request') > Math.max(last('answer'), last('run_start'), last('tool_finished'));
 }
 
 function chatEvents(call: Call, run: FollowedRun, chunks: UiChunks): Response {
