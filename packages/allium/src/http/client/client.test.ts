@@ -127,6 +127,16 @@ describe('a broken stream', () => {
     expect((await readAll(client.join('s'))).error).toMatchObject({ code: 'STREAM_ENDED' });
   });
 
+  it('is joined as often as it takes while the server is there, as behind a proxy that ends quiet streams', async () => {
+    const quiet = (): Response => new Response(':\n\n');
+    const { client, asked } = clientOf([...Array.from({ length: 5 }, quiet), stream([end])], {
+      backoffMs: [1, 1],
+      attempts: 2,
+    });
+    expect((await readAll(client.join('s'))).types).toEqual(['agent_end']);
+    expect(asked).toHaveLength(6);
+  });
+
   it('is not joined again if the server refuses', async () => {
     const { client, asked } = clientOf([stream([start], { breaks: true }), refused(404, 'NOT_FOUND')], {
       backoffMs: [1, 1],

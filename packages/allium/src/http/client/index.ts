@@ -211,8 +211,11 @@ export function alliumClient(options: ClientOptions): AlliumClient {
           ...(signal && { signal }),
         });
         if (response.status === 204 || response.body === null) return;
-        for await (const { id, data } of sseEvents(response.body)) {
+        const heard = (): void => {
           failures = 0;
+        };
+        for await (const { id, data } of sseEvents(response.body, heard)) {
+          heard();
           last = id ?? last;
           const event = JSON.parse(data);
           ended = event.type === 'agent_end' || event.type === 'stalled';

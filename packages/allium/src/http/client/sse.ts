@@ -5,7 +5,11 @@ export interface SseEvent {
   readonly data: string;
 }
 
-export async function* sseEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<SseEvent, undefined> {
+/** `onComment`: there is nothing to send, but the server is there. */
+export async function* sseEvents(
+  body: ReadableStream<Uint8Array>,
+  onComment: () => void = () => {},
+): AsyncGenerator<SseEvent, undefined> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = '';
@@ -17,6 +21,7 @@ export async function* sseEvents(body: ReadableStream<Uint8Array>): AsyncGenerat
       for (const block of blocks) {
         const event = parse(block);
         if (event) yield event;
+        else onComment();
       }
     }
   } finally {
