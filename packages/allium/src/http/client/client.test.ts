@@ -1,7 +1,14 @@
 // What a client does when its connection breaks. The server is a list of answers.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { alliumClient, type ClientOptions, type SentEvent } from './index.js';
+import {
+  alliumClient,
+  applyEvent,
+  type ClientEvent,
+  type ClientOptions,
+  EMPTY_VIEW,
+  type SentEvent,
+} from './index.js';
 
 const start = { type: 'agent_start', runId: 'r' } as const;
 const said = (text: string) =>
@@ -197,6 +204,25 @@ describe('a run', () => {
       message: expect.stringContaining('http://x/sessions could not be reached'),
       cause: { message: 'fetch failed' },
     });
+  });
+});
+
+describe('what a screen shows', () => {
+  it('has no call that waits once another run has begun, only when the same one continues', () => {
+    const call = { toolCallId: 'c', toolName: 'pay' };
+    const question = { id: 'q', ...call, kind: 'ask', arguments: '{}', createdAt: 0 } as const;
+    const asked = [
+      start,
+      { type: 'tool_execution_start', toolCallId: 'a', toolName: 'look' },
+      { type: 'tool_execution_end', toolCallId: 'a', toolName: 'look', isError: false },
+      { type: 'tool_execution_start', ...call },
+      { type: 'tool_execution_waiting', ...call, question },
+    ] as const;
+    const states = (...more: readonly ClientEvent[]) =>
+      [...asked, ...more].reduce(applyEvent, EMPTY_VIEW).tools.map(({ state }) => state);
+    expect(states()).toEqual(['done', 'waiting']);
+    expect(states({ ...start, resumed: true })).toEqual(['done', 'waiting']);
+    expect(states({ ...start, runId: 'r2' })).toEqual(['done', 'failed']);
   });
 });
 

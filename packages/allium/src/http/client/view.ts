@@ -29,7 +29,7 @@ export const EMPTY_VIEW: View = { messages: [], tools: [], questions: [], status
 export function applyEvent(view: View, event: ClientEvent): View {
   switch (event.type) {
     case 'agent_start':
-      return { ...view, status: 'running', questions: [] };
+      return { ...view, status: 'running', questions: [], tools: event.resumed ? view.tools : settled(view) };
     case 'message_start':
       return withMessage(view, { id: event.messageId, role: event.role, content: [] });
     case 'message_update':
@@ -88,6 +88,12 @@ function placeOf(id: string): readonly [run: string, n: number] {
 /** All text of a message. */
 export function messageText({ content }: Pick<ClientMessage, 'content'>): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+/** A new run gives up what the one before it left open. Who began it isn't told of that. */
+function settled({ tools }: View): readonly ToolView[] {
+  const isOver = ({ state }: ToolView): boolean => state === 'done' || state === 'failed';
+  return tools.map((one) => (isOver(one) ? one : { ...one, state: 'failed' }));
 }
 
 function withMessage(view: View, message: ClientMessage): View {
