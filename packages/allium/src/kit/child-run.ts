@@ -150,6 +150,7 @@ class ChildCall {
     const of = { agent: this.child.agent, sessionId: session.id };
     // The parent waits here, so its limits apply, however long the child might wait.
     const state = await this.reached(() => session.peek(this.run.store));
+    this.run.bookSpent(state);
     if (!state.open && state.ended) {
       await this.closeOthers([]);
       await this.reached(() => readHistory(this.run.store, state));

@@ -65,7 +65,7 @@ const FIELDS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   request: { runId, request: object({ id: text, callId: text, toolName: text, arguments: text }) },
   answer: { runId, requestId: text, decision: object({ type: text }) },
   verdict: { runId, callId: text, hash: text },
-  usage: { runId, usage },
+  usage: { runId, usage, from: optional(text) },
   active: { runId, ms: number },
   trace: { runId, version: number, records: list(object({ n: number, by: text, did: text })) },
   inbox: { cursor: number, waits: optional(list(number)), revoked: optional(list(text)) },

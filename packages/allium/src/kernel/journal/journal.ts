@@ -3,7 +3,7 @@
 import { type Clock, soon } from '../lib/clock.js';
 import { AlliumError, isThenable } from '../lib/errors.js';
 import { type Linked, LinkedList } from '../lib/linked-list.js';
-import { NOTHING, type Usage } from '../messages/messages.js';
+import { type Expense, NOTHING } from '../messages/messages.js';
 import type { CellChange } from '../protocol/state.js';
 import {
   type Awaitable,
@@ -245,12 +245,6 @@ function notBehind(journal: Journal): void {
   behind.remove(journal);
 }
 
-/** What a model call outside the turns of the loop used. */
-export interface Expense {
-  readonly usage: Usage;
-  readonly costUsd: number | undefined;
-}
-
 /** Entries with the state changes and expenses that belong to them. The end of the run comes after everything else. */
 export function together(
   runId: string,
@@ -268,8 +262,9 @@ export function together(
       ...(stays && { stays }),
     };
   });
-  const usages = expenses.map(({ usage, costUsd }): EntryDraft => {
-    return { type: 'usage', runId, usage, ...(costUsd !== undefined && { costUsd }) };
+  const usages = expenses.map(({ usage, costUsd, from }): EntryDraft => {
+    const known = { ...(costUsd !== undefined && { costUsd }), ...(from !== undefined && { from }) };
+    return { type: 'usage', runId, usage, ...known };
   });
   const end = entries.filter(({ type }) => type === 'run_end');
   return [...entries.filter(({ type }) => type !== 'run_end'), ...states, ...usages, ...end];

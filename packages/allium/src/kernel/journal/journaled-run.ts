@@ -13,6 +13,7 @@ import type { CellHolder } from '../protocol/state.js';
 import type { Stop, StoppingReason } from '../protocol/stop.js';
 import type { EntryBody, PendingRequest, TurnPlan } from '../protocol/store.js';
 import type { ChangedCalls } from './changed-calls.js';
+import type { Spent } from './spent.js';
 
 /** An assistant message whose calls are not all answered yet. */
 export interface OpenBatch {
@@ -29,6 +30,8 @@ export interface OpenBatch {
   started: readonly string[];
   /** Ids of calls that somebody was asked about. */
   asked: readonly string[];
+  /** What its sub-agents have used, by session; undefined if there are none. */
+  spent: Map<string, Spent> | undefined;
 }
 
 /** A run that has begun and not ended: running, suspended or crashed. */

@@ -16,6 +16,7 @@ import { type Allowed, allowing, revoking } from './allowances.js';
 import { changing } from './changed-calls.js';
 import { History } from './history.js';
 import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './journaled-run.js';
+import { spentIn, sum } from './spent.js';
 
 /** Entries between two snapshots, at least: reading so many is quick. */
 export const FEWEST_BETWEEN = 256;
@@ -113,7 +114,7 @@ export class SessionState implements CellHolder {
         decided(this.running(entry)).verdicts.set(`${entry.callId}\n${entry.hash}`, entry.verdict);
         return;
       case 'usage':
-        this.spend(this.running(entry), entry.usage, entry.costUsd);
+        this.spent(this.running(entry), entry);
         return;
       case 'active':
         this.running(entry).activeMs = entry.ms;
@@ -191,6 +192,7 @@ export class SessionState implements CellHolder {
       offered: entry.offered,
       started: entry.started ? idsOf(calls) : NOTHING,
       asked: NOTHING,
+      spent: undefined,
     };
   }
 
@@ -226,6 +228,11 @@ export class SessionState implements CellHolder {
     if (usage === NO_USAGE) return;
     run.usage.add(usage);
     run.costUsd = sum(run.costUsd, costUsd);
+  }
+
+  private spent(run: OpenRun, entry: EntryBody & { type: 'usage' }): void {
+    this.spend(run, entry.usage, entry.costUsd);
+    if (entry.from !== undefined && run.batch) spentIn(run.batch, entry.from).add(entry);
   }
 
   private close(run: OpenRun): void {
@@ -269,11 +276,6 @@ export function corrupt(
   return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what} ${advice}`, {
     data: { sessionId },
   });
-}
-
-/** Adds costs. An unknown cost makes the sum unknown. */
-export function sum(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined || b === undefined ? undefined : a + b;
 }
 
 /** What a provider wouldn't accept: thinking without its signature, and empty text, unless its metadata says something. */

@@ -66,6 +66,15 @@ export interface Usage {
   readonly totalTokens: number;
 }
 
+/** What was used outside the turns of the loop. Entries have its fields, so it is no interface. */
+export type Expense = {
+  readonly usage: Usage;
+  /** In US dollars, if it is known. */
+  readonly costUsd?: number | undefined;
+  /** The id of the session of the sub-agent that used it, if one did. */
+  readonly from?: string | undefined;
+};
+
 export const FINISH_REASONS = [
   'stop',
   'tool-calls',

@@ -103,7 +103,17 @@ export class Budget {
   }
 
   add(usage: Usage, costUsd: number | undefined, reservation?: Reservation): void {
-    for (let budget: Budget | undefined = this; budget; budget = budget.parent) {
+    this.addBelow(undefined, usage, costUsd, reservation);
+  }
+
+  /** The same, up to a budget that this one draws on. */
+  addBelow(
+    end: Budget | undefined,
+    usage: Usage,
+    costUsd: number | undefined,
+    reservation?: Reservation,
+  ): void {
+    for (let budget: Budget | undefined = this; budget && budget !== end; budget = budget.parent) {
       budget.spent.add(usage);
       budget.costUsd =
         budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;

@@ -1,5 +1,5 @@
 /** The one persistence port: a journal of entries per session, and an inbox any process may write to. */
-import type { Message, ToolMessage, Usage } from '../messages/messages.js';
+import type { Expense, Message, ToolMessage } from '../messages/messages.js';
 import type { StoredLimits } from './limits.js';
 import type { RunStatus, Stop, StoppingReason } from './stop.js';
 import type { HookTotal, TraceRecord } from './trace.js';
@@ -105,8 +105,8 @@ export type EntryBody =
       readonly hash: string;
       readonly verdict: unknown;
     }
-  /** Usage that belongs to no message: abandoned attempts, refused answers, middleware's own calls. */
-  | { readonly type: 'usage'; readonly runId: string; readonly usage: Usage; readonly costUsd?: number }
+  /** Usage that belongs to no message: abandoned attempts, refused answers, calls of middleware and sub-agents. */
+  | ({ readonly type: 'usage'; readonly runId: string } & Expense)
   /** How long the run has been active, for its time limits. */
   | { readonly type: 'active'; readonly runId: string; readonly ms: number }
   /**

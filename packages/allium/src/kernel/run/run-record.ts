@@ -6,12 +6,13 @@ import { type RunEvents, runEvents } from '../events/run-events.js';
 import type { PendingInput } from '../inbox/pending-input.js';
 import { ActiveTime } from '../journal/active-time.js';
 import { isThrownByStore } from '../journal/bounded-store.js';
-import { type Expense, type Journal, together } from '../journal/journal.js';
+import { type Journal, together } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import type { SessionState } from '../journal/session-state.js';
+import { missing } from '../journal/spent.js';
 import type { Clock } from '../lib/clock.js';
 import type { Scope } from '../lib/scope.js';
-import { isNothing, NOTHING, UNKNOWN_USAGE, type Usage } from '../messages/messages.js';
+import { type Expense, isNothing, NOTHING, UNKNOWN_USAGE, type Usage } from '../messages/messages.js';
 import type { Price } from '../messages/model.js';
 import type { Budget, Reservation } from '../model/budget.js';
 import type { AgentEvent } from '../protocol/events.js';
@@ -137,9 +138,31 @@ export class RunRecord {
     if (usage === UNKNOWN_USAGE ? before === undefined : isNothing(usage)) return;
     const after = this.budget.costUsd;
     const costUsd = before === undefined || after === undefined ? undefined : after - before;
-    // A child has a journal of its own, but its parent has to remember the cost too.
-    for (let run: RunRecord | undefined = this; run; run = run.start.parent)
-      run.unjournaled.push({ usage, costUsd });
+    this.remember({ usage, costUsd });
+  }
+
+  /** A child has a journal of its own, but its parent has to remember the cost too. */
+  private remember(expense: Expense): void {
+    this.unjournaled.push(expense);
+    this.start.parent?.remember({ ...expense, from: this.sessionId });
+  }
+
+  /**
+   * Counts what a sub-agent has spent, as far as it isn't counted: it may have spent it before a crash, when this run
+   * could not write it down any more. The callers of this run may know more of it.
+   */
+  bookSpent(
+    { sessionId: from, usage, costUsd, open }: SessionState,
+    unwritten: readonly Expense[] = [],
+  ): void {
+    const { parent } = this.start;
+    const noted = this.open.batch?.spent?.get(from);
+    const known = [...(noted ? [noted] : []), ...this.unjournaled.filter((one) => one.from === from)];
+    const missed = missing([{ usage, costUsd }, ...(open ? [open] : []), ...unwritten], known);
+    if (isNothing(missed.usage)) return;
+    this.budget.addBelow(parent?.budget, missed.usage, missed.costUsd);
+    this.unjournaled.push({ ...missed, from });
+    parent?.bookSpent(this.state, this.unjournaled);
   }
 
   /** An answer may come before its input is allowed. Its usage is written with the answer, not with the input. */

@@ -193,7 +193,7 @@ const bodies: { readonly [Kind in EntryBody['type']]: Whole<Extract<EntryBody, {
   },
   answer: { type: 'answer', runId, requestId: 'q', decision: decisions.edit, admitted: true, postId: 'p' },
   verdict: { type: 'verdict', runId, callId: 'c', hash, verdict: { block: true, reason: 'No.' } },
-  usage: { type: 'usage', runId, usage, costUsd: 0.5 },
+  usage: { type: 'usage', runId, usage, costUsd: 0.5, from: 'sub' },
   active: { type: 'active', runId, ms: 12.5 },
   trace: {
     type: 'trace',
