@@ -226,6 +226,16 @@ describe('mcp()', () => {
     expect(model.requests[0]!.tools.map(({ name }) => name)).toEqual(['echo']);
   });
 
+  it('says which tools are named in its options and not there', async () => {
+    const server = fixtureServer({
+      only: ['echo', 'ehco'],
+      except: ['remove'],
+      pins: { old: 'x', echo: 'y' },
+    });
+    const { leftOut } = await server.connect();
+    expect(leftOut.map(({ name }) => name)).toEqual(['ehco', 'remove', 'old']);
+  });
+
   it('notices new tools', async () => {
     const model = scriptedModel([toolCalls(call('grow')), toolCalls(call('late')), text('done')]);
     const agent = new Agent({ model, middleware: [fixtureServer()] });

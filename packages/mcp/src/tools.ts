@@ -61,8 +61,8 @@ export function offerOf(
   settings: Settings,
   schemas: Schemas,
 ): Offer {
-  const { only, except, pins, maxTools } = settings;
-  const isWanted = ({ name }: { name: string }) => (only?.includes(name) ?? true) && !except?.includes(name);
+  const { only, except = [], pins, maxTools } = settings;
+  const isWanted = ({ name }: { name: string }) => (only?.includes(name) ?? true) && !except.includes(name);
   const tools = new Map<string, OfferedTool>();
   const leftOut = broken.filter(isWanted);
   for (const one of listed.filter(isWanted)) {
@@ -80,6 +80,10 @@ export function offerOf(
     })();
     if (why !== undefined) leftOut.push({ name: one.name, why });
   }
+  const known = [...listed, ...broken].map(({ name }) => name);
+  for (const name of new Set([...(only ?? []), ...except, ...Object.keys(pins ?? {})]))
+    if (!known.includes(name))
+      leftOut.push({ name, why: 'the server has no such tool, but an option names it' });
   return { tools: [...tools.values()], leftOut };
 }
 
