@@ -284,13 +284,19 @@ class ChildCall {
     return answers;
   }
 
-  /** Closes questions that the child no longer asks: they lapsed, or were answered in its own session. */
+  /**
+   * Closes questions that the child no longer asks: they lapsed, or were answered in its own session. Those with a `key` it may
+   * ask again; until then, the questions that it asks instead replace them.
+   */
   private async closeOthers(open: readonly PendingRequest[]): Promise<void> {
     const { open: parent } = this.run;
-    const closed = [...parent.requests.keys()].filter(
-      (id) => id.startsWith(`${this.place}/`) && !open.some((request) => request.id === id),
+    const closed = [...parent.requests.values()].filter(
+      ({ id, key }) =>
+        (key === undefined || open.length === 0) &&
+        id.startsWith(`${this.place}/`) &&
+        !open.some((request) => request.id === id),
     );
-    await this.close(closed);
+    await this.close(closed.map(({ id }) => id));
   }
 
   private async close(ids: readonly string[]): Promise<void> {

@@ -5,6 +5,7 @@ import {
   type AgentOptions,
   type Decision,
   type Middleware,
+  type Model,
   memoryStore,
   type PendingRequest,
   sleep,
@@ -489,35 +490,77 @@ describe('ctx.suspend() in a tool', () => {
 
 describe('a question that is another one when the tool begins again', () => {
   /** A tool that asks about whatever there is to remove by then. */
-  const world = (files: string[], keyed: boolean) => {
-    const store = memoryStore();
+  const removing = (files: string[], keyed: boolean, removed: string[] = [], times = 2) => {
     const remove = tool({
       name: 'remove',
       description: '',
       input: z.object({}),
       async execute(_, ctx) {
         const file = files.shift()!;
+        if (file === '') return 'nothing to remove';
         const { type } = await ctx.suspend({ title: `Remove ${file}?`, ...(keyed && { key: file }) });
-        return `${file}: ${type}`;
+        removed.push(`${file}: ${type}`);
+        return removed.at(-1)!;
       },
     });
-    const model = scriptedModel([toolCalls({ name: 'remove' }, { name: 'remove' }), 'done'], {
-      repeat: true,
-    });
-    return new Agent({ model, store, tools: [remove] }).session('s');
+    const calls = Array.from({ length: times }, () => ({ name: 'remove' }));
+    // By what was said: sub-agents run at the same time.
+    const [begin, end] = [
+      scriptedModel([toolCalls(...calls)], { repeat: true }),
+      scriptedModel(['done'], { repeat: true }),
+    ];
+    const model: Model = {
+      ...begin,
+      stream: (request, options) =>
+        (request.messages.at(-1)?.role === 'tool' ? end : begin).stream(request, options),
+    };
+    return new Agent({ model, store: memoryStore(), tools: [remove] });
   };
   const approve = (...ids: string[]) => ({
     answers: Object.fromEntries(ids.map((id) => [id, { type: 'approve' } as const])),
   });
 
   it('is asked anew if it has another key, and nobody is asked the old one any more', async () => {
-    const session = world(['a', 'x', 'b', 'c', 'b', 'c'], true);
+    const session = removing(['a', 'x', 'b', 'c', 'b', 'c'], true).session('s');
     const first = await session.run('go');
     expect(first.pending.map(({ title }) => title)).toEqual(['Remove a?', 'Remove x?']);
     const second = await session.resume(approve(first.pending[0]!.id));
     expect(second.pending.map(({ title }) => title)).toEqual(['Remove b?', 'Remove c?']);
     const result = await session.resume(approve(...second.pending.map(({ id }) => id)));
     expect(results({ result } as never)).toEqual(['b: approve', 'c: approve']);
+  });
+
+  it.each([
+    ['', (agent: Agent) => agent],
+    [
+      ', by sub-agents',
+      (agent: Agent) => {
+        const model = scriptedModel([toolCalls({ name: 'child', args: { prompt: 'go' } }), 'done']);
+        const tools = [agent.asTool({ name: 'child', description: '' })];
+        return new Agent({ model, store: memoryStore(), tools });
+      },
+    ],
+  ])('can be asked again after another one%s', async (_, around) => {
+    const removed: string[] = [];
+    const session = around(removing(['a', 'x', 'b', 'c', 'b', 'x', 'x'], true, removed)).session('s');
+    const first = await session.run('go');
+    const second = await session.resume(approve(first.pending[0]!.id));
+    const third = await session.resume(approve(second.pending[0]!.id));
+    expect(third.pending.map(({ title }) => title)).toEqual(['Remove x?']);
+    const { status } = await session.resume(approve(third.pending[0]!.id));
+    expect(status).toBe('done');
+    expect(removed).toEqual(['b: approve', 'x: approve']);
+  });
+
+  it('is gone if the sub-agent that asked it ends without it', async () => {
+    const child = removing(['a', 'x', '', 'y'], true, [], 1).asTool({ name: 'child', description: '' });
+    const both = ['1', '2'].map((prompt) => ({ name: 'child', args: { prompt } }));
+    const model = scriptedModel([toolCalls(...both), 'done']);
+    const session = new Agent({ model, store: memoryStore(), tools: [child] }).session('s');
+    const first = await session.run('go');
+    expect(first.pending.map(({ title }) => title)).toEqual(['Remove a?', 'Remove x?']);
+    const second = await session.resume(approve(first.pending[1]!.id));
+    expect(second.pending.map(({ title }) => title)).toEqual(['Remove y?']);
   });
 
   it('gets its own answer, in whatever order they are asked now', async () => {
@@ -550,7 +593,7 @@ describe('a question that is another one when the tool begins again', () => {
   });
 
   it('gets the answer of the one before if it has none', async () => {
-    const session = world(['a', 'b', 'c', 'd'], false);
+    const session = removing(['a', 'b', 'c', 'd'], false).session('s');
     const { pending } = await session.run('go');
     const result = await session.resume(approve(...pending.map(({ id }) => id)));
     expect(results({ result } as never)).toEqual(['c: approve', 'd: approve']);
