@@ -16,7 +16,7 @@ import { type Allowed, allowing, revoking } from './allowances.js';
 import { changing } from './changed-calls.js';
 import { History } from './history.js';
 import { decided, idsOf, NO_PLAN, NO_REQUESTS, newRun, type OpenRun, startedIn } from './journaled-run.js';
-import { spentIn, sum } from './spent.js';
+import { spentIn } from './spent.js';
 
 /** Entries between two snapshots, at least: reading so many is quick. */
 export const FEWEST_BETWEEN = 256;
@@ -276,6 +276,11 @@ export function corrupt(
   return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what} ${advice}`, {
     data: { sessionId },
   });
+}
+
+/** Adds costs. An unknown cost makes the sum unknown. */
+export function sum(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a + b;
 }
 
 /** What a provider wouldn't accept: thinking without its signature, and empty text, unless its metadata says something. */

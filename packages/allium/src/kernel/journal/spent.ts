@@ -12,7 +12,7 @@ export class Spent implements Amount {
 
   add({ usage, costUsd }: Amount): void {
     this.usage.add(usage);
-    this.costUsd = sum(this.costUsd, costUsd);
+    this.costUsd = this.costUsd === undefined || costUsd === undefined ? undefined : this.costUsd + costUsd;
   }
 }
 
@@ -42,9 +42,4 @@ export function spentIn(batch: OpenBatch, from: string): Spent {
     batch.spent.set(from, spent);
   }
   return spent;
-}
-
-/** Adds costs. An unknown cost makes the sum unknown. */
-export function sum(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined || b === undefined ? undefined : a + b;
 }

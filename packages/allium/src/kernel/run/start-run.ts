@@ -20,7 +20,7 @@ import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import { anotherOpen, nothingOpen } from '../journal/not-open.js';
 import { catchUp } from '../journal/read-session.js';
-import { sum } from '../journal/spent.js';
+import { sum } from '../journal/session-state.js';
 import { type ComposedPlan, reportingPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { type Flaw, toJson } from '../lib/frozen-json.js';
