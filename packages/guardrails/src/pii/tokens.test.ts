@@ -428,6 +428,32 @@ describe('guards of arguments', () => {
     },
   );
 
+  it('may quote what they ask about: people, events and the journal get placeholders', async () => {
+    const asking = (name: string) =>
+      defineMiddleware({
+        name,
+        suspends: true,
+        guard: {
+          on: ['tool-args'],
+          originals: true,
+          judge({ args }) {
+            const { to } = args as { to: string };
+            return { type: 'ask', request: { title: `To ${to}?`, details: { to, more: 1 } } };
+          },
+        },
+      });
+    const { mail } = echo();
+    const store = memoryStore();
+    const middleware = [asking('first'), tokenize(), asking('second')];
+    const session = new Agent({ model: mailer(true), tools: [mail], middleware, store }).session('s');
+    const { events, result } = await collect(session.stream(`Write to ${there}.`));
+    expect(result!.pending).toMatchObject([
+      { title: 'To <EMAIL_1>?', details: { to: '<EMAIL_1>', more: 1 } },
+    ]);
+    const entries = (await store.read('s', 1)).filter(({ type }) => type !== 'state');
+    for (const seen of [events, result, entries]) expect(JSON.stringify(seen)).not.toContain(there);
+  });
+
   it('see placeholders otherwise: others of their own, and for tools that do not get the values', async () => {
     const seen: unknown[] = [];
     const watching = (originals: boolean) =>

@@ -3,7 +3,7 @@
 import type { Context, SeamCall } from '../context/context.js';
 import { internal } from '../context/context.js';
 import type { CallVerdict, CallVerdicts } from '../context/run-port.js';
-import { type Asker, askersOf, asking } from '../journal/merged-questions.js';
+import { type Asker, askersOf, asking, reworded } from '../journal/merged-questions.js';
 import { attribution, codeOf } from '../lib/errors.js';
 import { mapStrings, readArguments, type Text, textsOfValue, unescaped } from '../lib/json-texts.js';
 import type { AssistantMessage, ModelResponse, ToolCall } from '../messages/messages.js';
@@ -68,7 +68,8 @@ async function judgeOriginals(
   // The other guards may not recognise a value that they once found by the words around it.
   const hide = hider(restores, args, to);
   const left = said.changed ? mapStrings(said.args, hide) : args;
-  return { ...said, args: left, deny: said.deny && { ...said.deny, reason: hide(said.deny.reason) }, guards };
+  const deny = said.deny && { ...said.deny, reason: hide(said.deny.reason) };
+  return { ...said, args: left, deny, ask: said.ask && reworded(said.ask, hide), guards };
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 
 import type { Context, ToolContext } from '../context/context.js';
-import { isSameList, textsIn, toStoredJson, withTexts } from '../lib/json-texts.js';
+import { isSameList, replacer, textsIn, toStoredJson, withTexts } from '../lib/json-texts.js';
 import type { Span } from '../protocol/guard.js';
 import type { Plan, PlannedGuard, RestoreContext } from '../protocol/middleware.js';
 import { merged, normalise } from './guard-returns.js';
@@ -45,11 +45,7 @@ export function hider(guards: readonly PlannedGuard[], value: unknown, to: To): 
   for (const text of textsIn(toStoredJson(value)))
     for (const { start, end, replacement } of placeholders(guards, text, to))
       if (replacement) known.set(replacement, text.slice(start, end));
-  if (known.size === 0) return (text) => text;
-  const longestFirst = [...known.keys()].sort((a, b) => b.length - a.length);
-  const literal = longestFirst.map((one) => one.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
-  const pattern = new RegExp(literal.join('|'), 'g');
-  return (text) => text.replace(pattern, (original) => known.get(original)!);
+  return replacer(known);
 }
 
 /** Finds placeholders in a text, with their originals. */

@@ -1,5 +1,6 @@
 /** Merges the questions of several middleware about one call, so that a person is asked once. */
 
+import { mapStrings, toStoredJson } from '../lib/json-texts.js';
 import type { Decision, Request } from '../protocol/store.js';
 
 /** A question about a call, and who asks it. */
@@ -23,6 +24,19 @@ export function asking(first: Asking | undefined, next: Asking | undefined): Ask
   if (!first || !next) return first ?? next;
   const also = [...askersOf(first), ...askersOf(next)].slice(1);
   return { request: first.request, by: first.by, also };
+}
+
+/** The same questions with `each` applied to what people read. */
+export function reworded(ask: Asking, each: (text: string) => string): Asking {
+  const [first, ...also] = askersOf(ask).map(({ by, request }): Asker => {
+    const { title, details } = request;
+    const words = {
+      ...(title !== undefined && { title: each(title) }),
+      ...(details !== undefined && { details: mapStrings(toStoredJson(details), each) }),
+    };
+    return { by, request: { ...request, ...words } };
+  });
+  return { ...first!, ...(also.length > 0 && { also }) };
 }
 
 /** The question of the first, restricted to answers that all of them accept. If there are none, it can only be rejected. */

@@ -274,6 +274,15 @@ export function toStoredJson(value: unknown, replacer?: (key: string, value: unk
   }
 }
 
+/** Returns a function that replaces these pieces of a text, the longest first. */
+export function replacer(pieces: ReadonlyMap<string, string>): (text: string) => string {
+  if (pieces.size === 0) return (text) => text;
+  const longestFirst = [...pieces.keys()].sort((a, b) => b.length - a.length);
+  const literal = longestFirst.map((piece) => piece.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
+  const pattern = new RegExp(literal.join('|'), 'g');
+  return (text) => text.replace(pattern, (piece) => pieces.get(piece)!);
+}
+
 /** Are these the same items in the same order? */
 export function isSameList<T>(list: readonly T[], given: readonly T[]): boolean {
   return list.length === given.length && list.every((item, i) => item === given[i]);
