@@ -285,6 +285,22 @@ describe('mcpServer()', () => {
     expect(await agent.session('a/s', { tenant: 'a' }).messages()).toHaveLength(4);
   });
 
+  it.each(['none', () => ({ tenant: 'a' })] as const)(
+    'does not lead into sessions of sub-agents: %s',
+    async (authorize) => {
+      const agent = agentWith();
+      const { client } = await clientOf({ agents: { help: { agent, description } }, authorize });
+      const call = (session: string) =>
+        client.callTool({ name: 'help', arguments: { message: 'Hi', session } });
+      expect(await call('s')).toMatchObject({ content: [{ text: 'Hello.' }] });
+      expect(await call('s/r_x.2.0')).toMatchObject({
+        isError: true,
+        content: [{ text: 'No session can have this name.' }],
+      });
+      expect((await agent.store.list({})).sessions).toHaveLength(1);
+    },
+  );
+
   it('does not let a tenant use the connection of another', async () => {
     const options: McpServerOptions = {
       agents: { help: { agent: asking(), description } },

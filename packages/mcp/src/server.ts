@@ -18,6 +18,7 @@ import {
 import { type StdioServerHandle, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { Agent, type Decision, type PendingRequest, RunError, type RunResult, type RunStream } from 'allium';
 import { checkFunction, checkInteger, checkOptions, invalidOption, isRecord } from 'allium/kit';
+import { parentOf } from 'allium/stores/kit';
 import { OldClients } from './old-clients.js';
 
 export interface McpServerOptions {
@@ -111,6 +112,8 @@ export function mcpServer(options: McpServerOptions): AgentServer {
     const id = waiting?.session ?? sessionIdOf(args.session ?? randomUUID(), tenant, isShared);
     const { signal } = ctx.mcpReq;
     try {
+      // As for `allium/http`: the sessions of sub-agents are no clients' business.
+      if (parentOf(id) !== undefined) return failed('No session can have this name.');
       const session = agent.session(id, tenant === undefined ? {} : { tenant });
       const stream =
         waiting && waiting.tool === tool
