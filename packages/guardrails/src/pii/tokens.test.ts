@@ -13,6 +13,7 @@ import {
 import { approval } from 'allium/middleware/approval';
 import { cache } from 'allium/middleware/cache';
 import { localMemory, memoryRecall } from 'allium/middleware/memory-recall';
+import { record } from 'allium/middleware/record';
 import { retry } from 'allium/middleware/retry';
 import { structuredOutput } from 'allium/middleware/structured-output';
 import { todoList } from 'allium/middleware/todo-list';
@@ -187,7 +188,7 @@ describe('placeholders', () => {
     }
   });
 
-  const changing: [string, () => Middleware][] = [
+  const changing: [string, () => Middleware | readonly Middleware[]][] = [
     ['a hook', () => ({ name: 'hook', afterToolCall: ({ result }) => ({ content: [...result!.content] }) })],
     [
       'a sink',
@@ -199,6 +200,7 @@ describe('placeholders', () => {
     ],
     ['toolResultLimit', () => toolResultLimit({ maxTokens: 100 })],
     ['toolCache', () => toolCache({ tools: ['look'] })],
+    ['two sinks', () => [record({ to: () => {} }), toolCache({ tools: ['look'] })]],
   ];
   it.each(changing)('stay in a result that passes the guard again: after %s', async (_, make) => {
     for (const first of [true, false]) {

@@ -72,13 +72,13 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
       const name = nameOf(kind);
       // A sub-agent's placeholder for a value that is known here, or one that was issued before.
       const issued = (kind === LOOKALIKE && known.ofHash(value, key)) || known.placeholderOf(name, value);
-      if (issued) return known.wrote(issued, context);
+      if (issued) return issued;
       // A sub-agent has its own session, where numbers start over: they would mean something else to its caller.
       const made =
         context.depth === 0 ? known.number(name) : `<${name}_${keyedHash(value, key).slice(0, 12)}>`;
-      known.add(made, value, isFromOutside(point) ? context.turn : undefined);
+      known.add(made, value, isFromOutside(point) ? context : undefined);
       commit(context);
-      return known.wrote(made, context);
+      return made;
     },
     strangers(text, { context, point }) {
       if (!isFromOutside(point) || !text.includes('<')) return [];
@@ -88,7 +88,7 @@ export function tokens({ key = randomBytes(32).toString('hex'), tools, answer }:
         if (!known.has(looks)) {
           // It was never issued, and from now on it never will be.
           if (known.reserve(name!, Number(number))) commit(context);
-        } else if (known.isNew(looks, context) && !wasTold(context, looks))
+        } else if (known.isNew(looks, context))
           found.push({ start: index, end: index + looks.length, kind: LOOKALIKE });
       }
       for (const { 0: hashed, index } of text.matchAll(HASHED)) {
@@ -116,10 +116,8 @@ class Live {
   private readonly originals = new Map<string, string>();
   private readonly byValue = new Map<string, string>();
   private readonly numbers = new Map<string, number>();
-  /** The turn in which something from outside first got a placeholder: nobody outside has seen it then. */
-  private readonly born = new Map<string, number>();
-  /** What such a placeholder was put into first, of the forms that a message or the result of a call has on its way. */
-  private readonly putIn = new Map<string, unknown>();
+  /** Where something from outside first got a placeholder. */
+  private readonly born = new Map<string, Place>();
   private learned: Issued | undefined;
 
   /** Takes over what the session knows, unless that was done already. */
@@ -158,13 +156,13 @@ class Live {
     return `<${name}_${(this.numbers.get(name) ?? 0) + 1}>`;
   }
 
-  add(placeholder: string, value: string, turn: number | undefined): void {
+  add(placeholder: string, value: string, context: Context | undefined): void {
     const [, name = '', number] = /^<(.+)_([0-9a-f]+)>$/.exec(placeholder) ?? [];
     this.originals.set(placeholder, value);
     const key = `${name} ${normalised(value)}`;
     if (!this.byValue.has(key)) this.byValue.set(key, placeholder);
     if (/^[0-9]{1,9}$/.test(number ?? '')) this.reserve(name, Number(number));
-    if (turn !== undefined) this.born.set(placeholder, turn);
+    if (context) this.born.set(placeholder, placeOf(context));
   }
 
   /** Numbers up to this one are not issued any more. Returns whether that changed anything. */
@@ -174,19 +172,11 @@ class Live {
     return true;
   }
 
-  /** It is put into the text that is judged now. */
-  wrote(placeholder: string, context: Context): string {
-    if (this.born.get(placeholder) !== context.turn) return placeholder;
-    const { key, judged } = placeOf(placeholder, context);
-    if (!this.putIn.has(key)) this.putIn.set(key, judged);
-    return placeholder;
-  }
-
-  /** Is it too new to come from outside? What hooks and layers made of a text that it was put into isn't outside. */
+  /** Was it issued for what is judged now? Nobody outside has seen it then. */
   isNew(placeholder: string, context: Context): boolean {
-    if (this.born.get(placeholder) !== context.turn) return false;
-    const { key, judged } = placeOf(placeholder, context);
-    return this.putIn.has(key) ? this.putIn.get(key) === judged : context.seam === 'tool';
+    const born = this.born.get(placeholder);
+    const here = placeOf(context);
+    return born?.context === here.context && born.result === here.result;
   }
 
   merged({ originals, numbers }: Issued): Issued {
@@ -206,22 +196,21 @@ function nameOf(kind: string): string {
   return kind.toUpperCase().replace(/[^A-Z0-9]/g, '_');
 }
 
-/** A call has one result after the other, and each form of a message is judged in a context of its own. */
-function placeOf(placeholder: string, context: Context): { readonly key: string; readonly judged: unknown } {
-  if (context.seam !== 'tool') return { key: placeholder, judged: context };
-  const { toolCall, result } = context as ToolContext;
-  return { key: `${toolCall.id} ${placeholder}`, judged: result };
+/**
+ * What is judged: a message, or the result of a call. What hooks and layers make of it, and a cache of the result of another
+ * call, is judged in another context or is another result.
+ */
+interface Place {
+  readonly context: Context;
+  readonly result: unknown;
+}
+
+function placeOf(context: Context): Place {
+  return { context, result: context.seam === 'tool' ? (context as ToolContext).result : undefined };
 }
 
 function isFromOutside(point: GuardContext['point']): boolean {
   return point === 'input' || point === 'tool-result';
-}
-
-/** A tool may return what the model wrote into its call, and a cache returns what guards left of another result. */
-function wasTold(context: Context, placeholder: string): boolean {
-  if (context.seam !== 'tool') return false;
-  const { toolCall, metadata } = context as ToolContext;
-  return metadata.cacheHit === true || toolCall.arguments.includes(placeholder);
 }
 
 /** A placeholder that was never issued, for example one that a model made up, stays text. */
