@@ -10,6 +10,7 @@ import {
 } from 'allium';
 import { type IdempotencyEntry, type IdempotencyOptions, idempotency } from 'allium/middleware/idempotency';
 import { retry } from 'allium/middleware/retry';
+import { timeout } from 'allium/middleware/timeout';
 import { collect, fakeClock, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -34,6 +35,20 @@ function remote() {
     set: async (key: string, value: IdempotencyEntry) => void texts.set(key, JSON.stringify(value)),
     delete: async (key: string) => texts.delete(key),
   };
+}
+
+interface Work<T> {
+  readonly promise: Promise<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+function resolvers<T>(): Work<T> {
+  let settle: Omit<Work<T>, 'promise'> | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, ...settle! };
 }
 
 /** A layer that calls inward twice and takes the second result. */
@@ -208,6 +223,56 @@ describe('idempotency', () => {
     await clock.advance(10_000);
     expect((await run).messages[2]).toMatchObject({ isError: false });
     expect(runs).toBe(2);
+  });
+
+  describe('an attempt that was given up, of a tool that does not hear of it', () => {
+    function slow() {
+      const clock = fakeClock();
+      const works: Work<string>[] = [];
+      const pay = tool({
+        name: 'pay',
+        description: 'Pays.',
+        input: z.object({}),
+        execute() {
+          const work = resolvers<string>();
+          works.push(work);
+          return work.promise;
+        },
+      });
+      const retries = retry({ on: 'tool', clock, minDelayMs: 10, jitter: 'none' });
+      const middleware = [retries, timeout({ toolMs: 100, clock }), idempotency({ store: new Map() })];
+      const model = scriptedModel([toolCalls({ name: 'pay' }), 'done']);
+      const run = new Agent({ model, clock, tools: [pay], middleware }).run('pay');
+      return { clock, works, result: run.then(({ messages }) => messages[2]) };
+    }
+
+    it('is taken over by the next one, while it goes on', async () => {
+      const { clock, works, result } = slow();
+      await clock.advance(150);
+      works[0]!.resolve('paid');
+      expect(await result).toMatchObject({ isError: false, content: [{ text: 'paid' }] });
+      expect(works).toHaveLength(1);
+    });
+
+    it('is taken over by the next one, when it came to something meanwhile', async () => {
+      const { clock, works, result } = slow();
+      await clock.advance(105);
+      works[0]!.resolve('paid');
+      await clock.advance(10);
+      expect(await result).toMatchObject({ isError: false, content: [{ text: 'paid' }] });
+      expect(works).toHaveLength(1);
+    });
+
+    it('is followed by another one when it has failed, and not before', async () => {
+      const { clock, works, result } = slow();
+      await clock.advance(150);
+      expect(works).toHaveLength(1);
+      works[0]!.reject(new Error('reset'));
+      await clock.advance(10);
+      works[1]!.resolve('paid');
+      expect(await result).toMatchObject({ isError: false, content: [{ text: 'paid' }] });
+      expect(works).toHaveLength(2);
+    });
   });
 
   it('does not keep a suspension: the answer is what the tool returns after it', async () => {

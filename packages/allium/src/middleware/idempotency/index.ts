@@ -26,10 +26,12 @@ import {
   kinds,
   type NamedOptions,
   named,
+  nextWithTool,
   type OptionsOf,
   readOptions,
   safeErrorMessage,
 } from '../../kit/index.js';
+import { Works } from './work.js';
 
 /** What is stored: JSON, so that any store can hold it. */
 export type IdempotencyEntry = StoredResult;
@@ -72,6 +74,7 @@ export function idempotency(options: IdempotencyOptions): Middleware {
   const { store, tools, key, ttlMs, clock, name, madeWith } = readOptions('idempotency', OPTIONS, options);
   const applies = toolSelector(tools);
   const calls = new InFlight<ToolResult>();
+  const works = new Works();
 
   async function once(
     ctx: ToolContext,
@@ -84,7 +87,12 @@ export function idempotency(options: IdempotencyOptions): Middleware {
       if (stored.expiresAt > time.now()) return replay(ctx, stored.result);
       await abortable(Promise.resolve(store.delete(id)), ctx.signal);
     }
-    const result = await next();
+    const result = await nextWithTool(
+      ctx,
+      works.joined(ctx.tool!, id, () => time.now(), ttlMs),
+      next,
+    );
+    works.taken(id);
     if (childFailure(result) !== undefined) return result;
     try {
       // Not cancelled by an abort: the tool has run, and that should be known.
