@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { type Mcp, type McpOptions, mcp } from '@allium/mcp';
-import { Agent, textOf } from 'allium';
+import { Agent, type PendingRequest, textOf } from 'allium';
 import { scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 
@@ -85,6 +85,31 @@ describe('server-everything', () => {
     await new Promise((resolve) => first.process.once('exit', resolve));
     await listening(port);
     expect(await called(everywhere, { name: 'echo', args: { message: 'two' } })).toEqual(['Echo: two']);
+  });
+
+  it('has a tool that only runs as a task, which is left out', async () => {
+    const made = server({ command: process.execPath, args: [everything] });
+    const { tools, leftOut } = await made.connect();
+    expect(leftOut).toMatchObject([
+      { name: 'simulate-research-query', why: expect.stringContaining('task') },
+    ]);
+    expect(tools.map(({ serverName }) => serverName)).not.toContain('simulate-research-query');
+  });
+
+  it('asks a person to visit an address, before a call and in the middle of it', async () => {
+    const made = server({ command: process.execPath, args: [everything] });
+    const args = { url: 'https://example.org/pay', errorPath: true };
+    const model = scriptedModel([toolCalls({ name: 'x_trigger-url-elicitation', args }), text('done')]);
+    const session = new Agent({ model, middleware: [made] }).session('s');
+    const asked: unknown[] = [];
+    let result = await session.run('go');
+    for (; result.status === 'suspended'; ) {
+      const [{ id, details }] = result.pending as [PendingRequest];
+      asked.push((details as { url: string }).url);
+      result = await session.resume({ answers: { [id]: { type: 'approve' } } });
+    }
+    expect(asked).toEqual(['https://modelcontextprotocol.io', args.url]);
+    expect(result.messages.some((message) => textOf(message).includes('User completed'))).toBe(true);
   });
 
   it('asks the person behind the run', async () => {

@@ -68,6 +68,8 @@ export function offerOf(
   for (const one of listed.filter(isWanted)) {
     const why = (() => {
       if (pins && !Object.hasOwn(pins, one.name)) return 'it is not among the `pins`';
+      if (one.execution?.taskSupport === 'required')
+        return 'it only runs as a task, and tasks are not supported';
       if (tools.size >= maxTools) return `there are more than ${maxTools} tools (\`maxTools\`)`;
       const name = toolName(settings.prefix, one.name);
       if (tools.has(name)) return `another tool is called "${name}" too`;
