@@ -14,7 +14,7 @@ import { type Broken, type Listing, withReadableAnswers } from './answers.js';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
 import type { Headers, Settings } from './options.js';
 import { Questions } from './questions.js';
-import { type OnTooLarge, type Way, wayTo } from './transport.js';
+import { type Listener, type Way, wayTo } from './transport.js';
 import { outputValidator } from './validator.js';
 
 /** How questions of a server are answered while one of its tools is called. */
@@ -313,16 +313,19 @@ export class Connection {
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
+    const asking = (asked: RequestInit['body']) =>
+      typeof asked === 'string' ? callOf(live, JSON.parse(asked)) : undefined;
     const { transport, said } = await this.way({
-      answer: (error, asked) => {
-        const call = typeof asked === 'string' && callOf(live, JSON.parse(asked));
+      answerTooLarge: (error, asked) => {
+        const call = asking(asked);
         if (call) this.end(call, error);
       },
-      connection: (error) => {
+      tooLarge: (error) => {
         for (const call of live.calls.values()) this.end(call, error);
         // The library says that it is closed when the program has ended, which may take seconds.
         this.drop(live);
       },
+      question: (id, asked) => live.questions.heard(id, asking(asked)),
     });
     const live: Live = {
       client,
@@ -340,8 +343,8 @@ export class Connection {
       if (allowed)
         client.setRequestHandler(
           method,
-          (request) =>
-            live.questions.ask((call) =>
+          (request, { mcpReq }) =>
+            live.questions.ask(mcpReq.id, (call) =>
               this.answer(call, method, request.params as Record<string, unknown>),
             ) as never,
         );
@@ -426,9 +429,9 @@ export class Connection {
     return { timeout: this.settings.connectTimeoutMs };
   }
 
-  private async way(onTooLarge: OnTooLarge): Promise<Way> {
+  private async way(listener: Listener): Promise<Way> {
     if (this.transport) return { transport: this.transport(), said: () => '' };
-    return wayTo(this.settings, this.headers, onTooLarge);
+    return wayTo(this.settings, this.headers, listener);
   }
 
   /** The next call connects again. */

@@ -119,6 +119,28 @@ describe('server-everything', () => {
     expect(answer).toContain('Ann');
   });
 
+  it('asks several people at once over HTTP, each about their own call', async () => {
+    const { url } = await listening(await freePort());
+    const everywhere = server({ url });
+    const asking = { name: 'x_trigger-elicitation-request', args: {} };
+    const answers = await Promise.all(
+      ['Ann', 'Bob'].map(async (user) => {
+        const model = scriptedModel([
+          toolCalls({ ...asking, id: 'a' }, { ...asking, id: 'b' }),
+          text('done'),
+        ]);
+        const { messages } = await new Agent({ model, middleware: [everywhere] }).run('go', {
+          onRequest: ({ callId }) => ({ type: 'edit', args: { name: `${user}-${callId}` } }),
+        });
+        return messages.flatMap((message) => /\w+-[ab]\b/.exec(textOf(message))?.[0] ?? []);
+      }),
+    );
+    expect(answers).toEqual([
+      ['Ann-a', 'Ann-b'],
+      ['Bob-a', 'Bob-b'],
+    ]);
+  });
+
   it('asks the model that it is given', async () => {
     const sampling = scriptedModel(['I am the model.']);
     const [answer] = await called(server({ command: process.execPath, args: [everything], sampling }), {

@@ -1,4 +1,4 @@
-/** Finds the call that a server's question belongs to. Servers of 2025 ask on the connection and don't say. */
+/** Finds the call that a server's question belongs to. Servers of 2025 ask on the connection and don't say, except over HTTP. */
 
 import { AlliumError } from 'allium';
 
@@ -6,6 +6,8 @@ import { AlliumError } from 'allium';
 export class Questions<Call> {
   private readonly calls = new Set<Call>();
   private readonly asking = new Set<Call>();
+  /** Over HTTP: the calls that questions came with, by their ids; undefined if that one is over. */
+  private readonly known = new Map<unknown, Call | undefined>();
   private waiting: { resolve(call: Call): void; reject(error: Error): void }[] = [];
 
   begin(call: Call): void {
@@ -17,12 +19,14 @@ export class Questions<Call> {
     this.match();
   }
 
-  /** Waits until only one call is left that can have asked, then asks in its name. */
-  async ask<T>(answer: (call: Call) => Promise<T>): Promise<T> {
-    const call = await new Promise<Call>((resolve, reject) => {
-      this.waiting.push({ resolve, reject });
-      this.match();
-    });
+  /** This question came in the stream that answers this call. */
+  heard(id: unknown, call: Call | undefined): void {
+    this.known.set(id, call);
+  }
+
+  /** Asks in the name of the call it came with. If that isn't known, waits until only one call is left that can have asked. */
+  async ask<T>(id: unknown, answer: (call: Call) => Promise<T>): Promise<T> {
+    const call = this.known.has(id) ? this.takeKnown(id) : await this.only();
     this.asking.add(call);
     try {
       return await answer(call);
@@ -30,6 +34,20 @@ export class Questions<Call> {
       this.asking.delete(call);
       this.match();
     }
+  }
+
+  private takeKnown(id: unknown): Call {
+    const call = this.known.get(id);
+    this.known.delete(id);
+    if (call === undefined || !this.calls.has(call)) throw unclear(0);
+    return call;
+  }
+
+  private only(): Promise<Call> {
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ resolve, reject });
+      this.match();
+    });
   }
 
   private match(): void {

@@ -8,6 +8,7 @@ import type { AlliumError } from 'allium';
 import { tooLarge, withBoundedAnswers } from './bounded-answers.js';
 import type { Headers, Settings } from './options.js';
 import { withOwnSignals } from './own-signals.js';
+import { withQuestionsHeard } from './question-streams.js';
 
 export interface Way {
   readonly transport: Transport;
@@ -18,25 +19,28 @@ export interface Way {
 const MAX_SAID = 2000;
 const MAX_HEAD = 500;
 
-/** Called when a server has sent too much at once. */
-export interface OnTooLarge {
-  /** An answer was cut off: to this request, as it was sent. */
-  answer(error: AlliumError, asked: RequestInit['body']): void;
-  /** The connection was cut off, and nobody knows what was being answered. */
-  connection(error: AlliumError): void;
+/** What a connection wants to know of its bytes, beside the messages. */
+export interface Listener {
+  /** An answer was cut off because the server sent too much at once: to this request, as it was sent. */
+  answerTooLarge(error: AlliumError, asked: RequestInit['body']): void;
+  /** The connection was cut off for that, and nobody knows what was being answered. */
+  tooLarge(error: AlliumError): void;
+  /** The question with this id came with the answer to this request. */
+  question(id: unknown, asked: RequestInit['body']): void;
 }
 
-export function wayTo(settings: Settings, headers: Headers, onTooLarge: OnTooLarge): Promise<Way> {
-  return settings.url === undefined ? program(settings, onTooLarge) : network(settings, headers, onTooLarge);
+export function wayTo(settings: Settings, headers: Headers, listener: Listener): Promise<Way> {
+  return settings.url === undefined ? program(settings, listener) : network(settings, headers, listener);
 }
 
 async function network(
   { url, maxAnswerBytes }: Settings,
   headers: Headers,
-  onTooLarge: OnTooLarge,
+  listener: Listener,
 ): Promise<Way> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-  const send = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, onTooLarge.answer);
+  const bounded = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, listener.answerTooLarge);
+  const send = withQuestionsHeard(bounded, listener.question);
   const requestInit = { headers: { ...headers } };
   const transport = new StreamableHTTPClientTransport(new URL(String(url)), { requestInit, fetch: send });
   return { transport, said: () => '' };
@@ -44,7 +48,7 @@ async function network(
 
 async function program(
   { command, args = [], env = {}, cwd, maxAnswerBytes }: Settings,
-  onTooLarge: OnTooLarge,
+  listener: Listener,
 ): Promise<Way> {
   const { StdioClientTransport, getDefaultEnvironment } = await import('@modelcontextprotocol/client/stdio');
   const transport = new StdioClientTransport({
@@ -73,7 +77,7 @@ async function program(
     if (!message.startsWith('ReadBuffer exceeded')) return;
     const error = tooLarge(maxAnswerBytes);
     cutOff = `\n${error.message}`;
-    onTooLarge.connection(error);
+    listener.tooLarge(error);
   };
   const said = (words: string, text: string) => (text === '' ? '' : `\n${words}: ${text}`);
   return {
