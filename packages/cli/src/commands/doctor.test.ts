@@ -65,6 +65,15 @@ describe('allium doctor', () => {
     expect(explained.stdout).toContain('Says it again.');
   });
 
+  it('only warns of an MCP server that is away if runs go on without it', async () => {
+    const away = '[allium.mcp.away]\ncommand = "no-such-program"\noptional = true';
+    here().write('allium.toml', `${here().read('allium.toml')}\n${away}\n`);
+    const { code, stdout } = await here().allium(['doctor']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/! mcp .*MCP server "away" cannot be reached/);
+    expect(stdout).toContain('It is optional');
+  });
+
   it('looks for the variables that the config asks for, and no others', async () => {
     const config = here().read('allium.toml');
     const prompt = `"Say $\${ESCAPED}, \${SET} and \${UNSET:-nothing}." # not \${COMMENT}`;

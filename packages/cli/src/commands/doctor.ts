@@ -192,7 +192,12 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
             message: `${message}\n${fix}`,
           }),
         ),
-      ...made.mcp.map(({ name }, i) => serverFinding(states[i]!, hazards.find(isUntrusted(name)))),
+      ...made.mcp.map(({ name }, i) => {
+        const finding = serverFinding(states[i]!, hazards.find(isUntrusted(name)));
+        if (finding.status !== 'problem' || !isOptional(loaded, name)) return finding;
+        const message = `${loaded.redact(finding.message)}\nIt is optional: runs go on without its tools.`;
+        return { ...finding, status: 'warning' as const, message };
+      }),
     ];
   } catch (error) {
     return [problem('chain', error)];
@@ -202,6 +207,12 @@ async function checkChain(loaded: LoadedConfig): Promise<Finding[]> {
 /** What the chain warns of the tools of this server: it is said where they are listed. */
 function isUntrusted(server: string | undefined): (hazard: Hazard) => boolean {
   return ({ id, between }) => id === 'untrusted-tools' && between[0] === server;
+}
+
+function isOptional({ config }: LoadedConfig, server: string | undefined): boolean {
+  return Object.entries(config.mcp ?? {}).some(
+    ([name, { optional }]) => optional === true && server === `mcp-${name}`,
+  );
 }
 
 function serverFinding(state: PromiseSettledResult<McpServerState>, untrusted: Hazard | undefined): Finding {
