@@ -8,7 +8,7 @@ interface Work {
   readonly value: Promise<unknown>;
   /** Resolves when that has come to something, or has failed and is forgotten. */
   readonly over: Promise<void>;
-  /** When its result is forgotten. */
+  /** After that it isn't waited for, and its result is forgotten. */
   readonly until: number;
 }
 
@@ -22,11 +22,10 @@ export class Works {
   joined(tool: Tool, key: string, now: () => number, ttlMs: number): Tool {
     const execute: Tool['execute'] = async (args, ctx) => {
       for (let work = this.works.get(key); work !== undefined; work = this.works.get(key)) {
+        if (now() >= work.until) break;
         await work.over;
         ctx.signal.throwIfAborted();
-        if (this.works.get(key) !== work) continue;
-        if (now() < work.until) return work.value;
-        this.works.delete(key);
+        if (this.works.get(key) === work) return work.value;
       }
       return this.begin(key, async () => tool.execute(args, ctx), now() + ttlMs);
     };
