@@ -9,6 +9,7 @@ import {
   type ToolContext,
   tool,
 } from 'allium';
+import { observability } from 'allium/middleware/observability';
 import { collect, scriptedModel, text, toolCalls } from 'allium/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -28,6 +29,13 @@ const before = (beforeModel: (ctx: ModelContext) => void): Middleware => ({
 });
 
 const middleware: Record<string, Middleware> = {
+  'measures and spans': observability({
+    counter: failing,
+    histogram: failing,
+    span: () => ({ end: failing, event: failing }),
+    content: true,
+  }),
+  'the start of a span': observability({ span: failing }),
   'create of a live cell': before((ctx) => void ctx.state.get(live)),
   'set of a live cell': before((ctx) => ctx.state.set(live, failing())),
   'a call cell': before((ctx) => ctx.state.set(scratch, failing())),

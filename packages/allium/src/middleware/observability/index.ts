@@ -19,6 +19,7 @@ import {
   guardedMessages,
   guardedPrompt,
   isTellable,
+  isThenable,
   kinds,
   type NamedOptions,
   named,
@@ -72,8 +73,9 @@ export const OPTIONS = {
 } satisfies Fields;
 
 /**
- * Contract: all three are called synchronously and not awaited. If one throws, that is noted in `result.changes` (if
- * the call itself failed: in a `custom` event) and changes nothing else about the run.
+ * Contract: all three are called synchronously. Promises are not awaited, and one that rejects is ignored. If one
+ * throws, that is noted in `result.changes` (if the call itself failed: in a `custom` event) and changes nothing else
+ * about the run.
  */
 export interface ObservabilityOptions extends OptionsOf<typeof OPTIONS>, NamedOptions {}
 
@@ -107,15 +109,17 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     const above = of === 'run' ? ctx.parentRunId : ctx.runId;
     const parent = above === undefined ? undefined : runs.get(above);
     const kind = of === 'model' ? 'client' : 'internal';
-    return span(title, about, parent, { of, kind, links: [], ...more }) ?? NOTHING;
+    const handle = span(title, about, parent, { of, kind, links: [], ...more });
+    unawaited(handle);
+    return handle ?? NOTHING;
   }
 
   function count(name: keyof typeof INSTRUMENTS, attributes: Attributes): void {
-    counter(name, 1, attributes, INSTRUMENTS[name]);
+    unawaited(counter(name, 1, attributes, INSTRUMENTS[name]));
   }
 
   function measure(name: keyof typeof INSTRUMENTS, value: number, attributes: Attributes): void {
-    histogram(name, value, attributes, INSTRUMENTS[name]);
+    unawaited(histogram(name, value, attributes, INSTRUMENTS[name]));
   }
 
   /** Calls `work` inside a span and reports how long it took and how it ended. */
@@ -131,7 +135,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
     const startedAt = monotonic(clock);
     let seconds = 0;
     const finish = (outcome: SpanOutcome): void => {
-      handle.end(outcome);
+      unawaited(handle.end(outcome));
       const group = measured({ ...subject[1], ...outcome.attributes });
       measure('gen_ai.client.operation.duration', seconds, group);
       count(COUNTERS[ctx.seam], { ...measured(subject[1]), 'allium.status': outcome.status });
@@ -236,7 +240,7 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
       if (!ctx.blocked) return;
       const [title, about] = toolSubject(ctx);
       const handle = start(ctx, 'tool', [title, { ...about, 'allium.outcome': 'blocked' }]);
-      handle.end({ status: 'blocked', attributes: {} });
+      unawaited(handle.end({ status: 'blocked', attributes: {} }));
       count('allium.tool.calls', { ...measured(about), 'allium.status': 'blocked' });
     },
   });
@@ -251,16 +255,21 @@ export function observability(options: ObservabilityOptions = {}): Middleware {
       for (const { did, what, verdict, at, ms } of acts) {
         // Text after a colon may quote an error or a reason.
         const action = what?.split(':', 1)[0] ?? did;
-        handle.event?.(action, guardAttributes(verdict), at);
+        unawaited(handle.event?.(action, guardAttributes(verdict), at));
         count('allium.middleware.actions', {
           'allium.middleware.name': by,
           'allium.middleware.action': action,
         });
         took += ms;
       }
-      handle.end({ status: 'ok', attributes: {}, at: began + took });
+      unawaited(handle.end({ status: 'ok', attributes: {}, at: began + took }));
     }
   }
+}
+
+/** Functions of users may be async. Nobody awaits them, and one that fails must not end the process. */
+function unawaited(work: unknown): void {
+  if (isThenable(work)) Promise.resolve(work).catch(() => {});
 }
 
 /** These are not middleware. Models and tools have their own spans. */
@@ -294,17 +303,19 @@ function timeFirstChunk(ctx: ModelContext): () => number | undefined {
 
 async function reportExchange(handle: SpanHandle, ctx: ModelContext, answer: ModelResponse): Promise<void> {
   const [messages, prompt] = [await guardedMessages(ctx), await guardedPrompt(ctx)];
-  handle.event?.('gen_ai.client.inference.operation.details', {
+  const said = handle.event?.('gen_ai.client.inference.operation.details', {
     'gen_ai.system_instructions': systemJson(prompt),
     'gen_ai.input.messages': inputJson(messages),
     'gen_ai.output.messages': outputJson(answer),
   });
+  unawaited(said);
 }
 
 function reportCall(handle: SpanHandle, ctx: ToolContext, { content }: ToolResult): void {
   const told = (value: unknown): string => (isTellable(value, ctx) ? JSON.stringify(value) : '"[withheld]"');
-  handle.event?.('gen_ai.execute_tool.details', {
+  const said = handle.event?.('gen_ai.execute_tool.details', {
     'gen_ai.tool.call.arguments': told(ctx.rawArgs),
     'gen_ai.tool.call.result': told(content),
   });
+  unawaited(said);
 }
