@@ -294,6 +294,11 @@ describe('pii', () => {
     expect(() => pii({ [name]: 'email' })).toThrow(told);
   });
 
+  it('lets nothing pass if a recognizer answers with a promise, and lets its failure end nothing', async () => {
+    const recognize = (() => Promise.reject(new Error('no model'))) as never;
+    await expect(answered('Ask Ann Lee.', { recognize })).rejects.toMatchObject({ code: 'GUARD_FAILED' });
+  });
+
   it('asks a recognizer for what no pattern can find', async () => {
     const recognize = (given: string) =>
       [...given.matchAll(/Ann Lee/g)].map(({ index }) => ({ start: index, end: index + 7, kind: 'person' }));

@@ -1,7 +1,7 @@
 /** Keeps personal data from models, tools, logs and readers. */
 import { randomBytes } from 'node:crypto';
 import type { GuardContext, Middleware } from 'allium';
-import { checkFields, invalidOption, type Kind, kinds, type OptionsOf } from 'allium/kit';
+import { checkFields, invalidOption, isThenable, type Kind, kinds, type OptionsOf } from 'allium/kit';
 import type { Finding } from '../scan/finding.js';
 import { SEARCH_FIELDS, searchGuard } from '../scan/guard.js';
 import { DEFAULT_TYPES, PII_TYPES, type PiiType, piiDetector } from './detect.js';
@@ -82,7 +82,7 @@ export function pii(options: PiiOptions = {}): Middleware {
     // First, because they take numbers that values would get.
     const found = tokenized?.strangers(text, ctx) ?? [];
     for (const one of known(text, from)) found.push(one);
-    if (recognize) found.push(...recognize(text));
+    if (recognize) found.push(...recognized(recognize(text)));
     return allowed.size === 0
       ? found
       : found.filter(({ start, end, value = text.slice(start, end) }) => !allowed.has(value.toLowerCase()));
@@ -104,4 +104,10 @@ export function pii(options: PiiOptions = {}): Middleware {
       return strategy === 'mask' ? masked(finding, value) : hashed(finding, value, key);
     },
   });
+}
+
+/** The failure of a promise would be nobody's. */
+function recognized(found: readonly Recognized[]): readonly Recognized[] {
+  if (isThenable(found)) throw invalidOption('recognize()', 'a function that returns a list at once', found);
+  return found;
 }

@@ -158,6 +158,12 @@ describe('tool-policy', () => {
     expect(await called('shell', {}, { rules, roles: () => 'admin' })).toBe('ran shell');
   });
 
+  it('refuses the call if the roles come as a promise, and lets its failure end nothing', async () => {
+    const rules: ToolPolicyOptions['rules'] = [{ effect: 'deny', tools: 'shell', roles: 'guest' }];
+    const roles = (() => Promise.reject(new Error('no such user'))) as never;
+    expect(await called('shell', {}, { rules, roles })).toContain('A guard failed');
+  });
+
   it.each([
     [{}, 'Expected `rules` to be a rule at least'],
     [{ rules: [{ effect: 'maybe' }] }, 'Expected `rules[0].effect` to be'],

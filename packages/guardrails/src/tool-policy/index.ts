@@ -155,7 +155,7 @@ function compiled(
       if (names && !names.some((fits) => fits(name))) return false;
       if (tenants !== undefined && !(ctx.tenant !== undefined && listed(tenants).includes(ctx.tenant)))
         return false;
-      if (roles !== undefined && !listed(rolesOf(ctx) ?? []).some((role) => listed(roles).includes(role)))
+      if (roles !== undefined && !rolesGiven(rolesOf(ctx)).some((role) => listed(roles).includes(role)))
         return false;
       return patterns.every(([path, search]) => {
         const texts = textsAt(given, path, effect);
@@ -225,6 +225,17 @@ function textsAt(args: unknown, path: string, effect: ToolRule['effect']): reado
     else if (path.startsWith(`${key}.`)) found.push(...textsAt(value, path.slice(key.length + 1), effect));
   }
   return found;
+}
+
+/** What `roles` returned. A promise would be no role, and its failure nobody's. */
+function rolesGiven(given: unknown): readonly string[] {
+  if (given === undefined || given === null) return [];
+  if (typeof given === 'string' || Array.isArray(given)) return listed(given);
+  throw invalidOption(
+    'roles()',
+    'a function that returns text, a list of texts or undefined, at once',
+    given,
+  );
 }
 
 function listed(value: string | readonly string[]): readonly string[] {

@@ -73,6 +73,17 @@ describe('retry', () => {
     expect(delays(await run)).toEqual([100, 300, 900, 1000, 1000]);
   });
 
+  it.each([() => Number.NaN, () => 2, () => Promise.reject(new Error('no luck'))])(
+    'fails the run if the random part is none: %s',
+    async (random) => {
+      const { agent } = setup([failWith(status(503)), text('hello')], {
+        jitter: 'full',
+        random: random as never,
+      });
+      await expect(agent.run('hi')).rejects.toThrow('Expected `random()` to be a number from 0 to 1');
+    },
+  );
+
   it('waits a random part of the delay with full jitter', async () => {
     const { agent, clock } = setup([failWith(status(503)), failWith(status(503)), text('hello')], {
       jitter: 'full',

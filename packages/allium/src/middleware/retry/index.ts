@@ -12,6 +12,7 @@ import {
   type ToolResult,
 } from '../../index.js';
 import {
+  checkNumber,
   childFailure,
   type ErrorClass,
   errorTest,
@@ -82,7 +83,10 @@ export function retry(options: RetryOptions = {}): Middleware {
   const retryOn = errorTest('retryOn', settings.retryOn);
   const backOff = (attempt: number) => {
     const delay = Math.min(maxDelayMs, minDelayMs * factor ** (attempt - 1));
-    return jitter === 'full' ? random() * delay : delay;
+    if (jitter === 'none') return delay;
+    const part: unknown = random();
+    checkNumber('random()', part, 0, 1);
+    return (part as number) * delay;
   };
   /** Waits before another attempt; false if there is to be none. */
   const waited = async (ctx: ModelContext | ToolContext, error: unknown, attempt: number) => {
