@@ -66,6 +66,8 @@ export interface EventHub {
   mirror(sessionId: string, seq: number, events: AsyncIterable<AgentEvent>): MirroredRun;
   /** Does this process run the session? */
   isLive(sessionId: string): boolean;
+  /** Does what ends with `publish`, such as taking back an answer before there is another one: `begun` waits for all of it. */
+  begin<T>(sessionId: string, work: () => Promise<T>): Promise<T>;
   /** Waits for a run that is being published in this process, until it has begun or could not. Never rejects. */
   begun(sessionId: string): Promise<void>;
 }
@@ -127,19 +129,20 @@ export function eventHub(options: EventHubOptions): EventHub {
     };
     return { stream, ended: run.ended, reader };
   };
+  const during = async <T>(sessionId: string, work: Promise<T>): Promise<T> => {
+    // Several may try at once: one of them begins.
+    const all = Promise.allSettled([work, beginning.get(sessionId)]);
+    beginning.set(sessionId, all);
+    try {
+      return await work;
+    } finally {
+      if (beginning.get(sessionId) === all) beginning.delete(sessionId);
+    }
+  };
   return {
     reader,
-    async publish(sessionId, start, options) {
-      const run = publish(sessionId, start, options);
-      // Several may try at once: one of them begins.
-      const all = Promise.allSettled([run, beginning.get(sessionId)]);
-      beginning.set(sessionId, all);
-      try {
-        return await run;
-      } finally {
-        if (beginning.get(sessionId) === all) beginning.delete(sessionId);
-      }
-    },
+    publish: (sessionId, start, options) => during(sessionId, publish(sessionId, start, options)),
+    begin: (sessionId, work) => during(sessionId, work()),
     async begun(sessionId) {
       await beginning.get(sessionId);
     },

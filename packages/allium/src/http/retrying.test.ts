@@ -5,6 +5,7 @@ import { visibleParts } from 'allium/http/client';
 import { retry } from 'allium/middleware/retry';
 import { chunks, failWith, hang, type ScriptStep, scriptedModel } from 'allium/testing';
 import { expect, it } from 'vitest';
+import { settle, storeWith } from '../../../../test/run-checks.js';
 
 interface Chunk {
   readonly type: string;
@@ -91,26 +92,37 @@ it('another answer can be read after a reload, and is what its message gets when
   expect((await send('GET', '/chat/c/stream')).status).toBe(204);
 });
 
+it('a page that is loaded between an answer and the one that takes its place waits for the latter', async () => {
+  const inner = memoryStore();
+  let loading: Promise<Response> | undefined;
+  const append: Store['append'] = async (id, seq, entries) => {
+    // Time enough to load the page.
+    if (loading) for (let i = 0; i < 20; i++) await settle();
+    const head = await inner.append(id, seq, entries);
+    if (entries.some(({ type }) => type === 'rewind')) loading = send('GET', '/chat/c');
+    return head;
+  };
+  const { post, send } = setup(['First.', hang('Half ')], { store: storeWith(inner, { append }) });
+  await chunksOf(await post('Q1'));
+  const reading = chunksOf(await post('Q1', again));
+  const { running } = (await (await loading!).json()) as { running: boolean };
+  await send('POST', '/chat/c/stop', {});
+  await reading;
+  expect(running).toBe(true);
+});
+
 it.each([1, 2, 3, 4, 5])(
   'an answer that begins during read %i of the history counts as being written',
   async (n) => {
     const inner = memoryStore();
     let meanwhile = async (): Promise<void> => {};
     let reads = 0;
-    const store: Store = {
-      append: (...given) => inner.append(...given),
-      read: async (...given) => {
-        const entries = inner.read(...given);
-        await meanwhile();
-        return entries;
-      },
-      head: (id) => inner.head(id),
-      list: (options) => inner.list(options),
-      fork: (...given) => inner.fork(...given),
-      delete: (id) => inner.delete(id),
-      post: (...given) => inner.post(...given),
-      take: (...given) => inner.take(...given),
+    const read: Store['read'] = async (...given) => {
+      const entries = inner.read(...given);
+      await meanwhile();
+      return entries;
     };
+    const store = storeWith(inner, { read });
     const { post, send } = setup(['First.', hang('Half ')], { store });
     await chunksOf(await post('Q1'));
     let reading: Promise<unknown> | undefined;

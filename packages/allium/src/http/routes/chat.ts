@@ -2,13 +2,7 @@
  * The routes that `useChat` of the AI SDK calls. The history is the session's; only the end of what the client sends
  * counts.
  */
-import {
-  type Decision,
-  type HistoryPoint,
-  type Message,
-  type UserContent,
-  userMessage,
-} from '../../index.js';
+import { type Decision, type Message, type UserContent, userMessage } from '../../index.js';
 import { endRun, events, type FollowedRun, leaving, startRun, stopRun } from '../answer-run.js';
 import { pages, ref } from '../answer-schemas.js';
 import { type Answers, answerAndFollow, joined } from '../answering.js';
@@ -93,8 +87,8 @@ export const chatRoutes: readonly Route[] = [
         const upTo = next < 0 ? messages : messages.slice(0, next);
         return replay(call, (await lastAnswer(call, found, upTo))!, upTo);
       }
-      const begin = await wish(call, found, messages[known], last);
-      return chatEvents(call, await startRun(call, found, begin), new UiChunks(sdkOf(call)));
+      const run = await startAnswer(call, found, messages[known], last);
+      return chatEvents(call, run, new UiChunks(sdkOf(call)));
     },
   },
   {
@@ -189,19 +183,25 @@ async function answer(
   return chatEvents(call, await answerAndFollow(call, found, answers, entries[begun]?.seq ?? 0), chunks);
 }
 
-/** How a run begins: with a new message, or with one that is `known` and takes the place of what came after it. */
-async function wish(call: Call, found: Found, known: Message | undefined, last: SentMessage): Promise<Begin> {
-  const replace = async (point: HistoryPoint): Promise<void> => {
-    await endRun(call, found, 'The user asked again.');
-    await found.session.rewind(point);
-  };
-  if (known && call.body.trigger === 'regenerate-message') {
-    await replace(known.id);
-    return { type: 'continue' };
-  }
-  const input = userMessage(contentOf(last), last.id === undefined ? undefined : withClientId(last.id));
-  if (known) await replace({ before: known.id });
-  return { type: 'run', input };
+/** Answers a new message, or one that is `known`: then it takes the place of what came after it. */
+async function startAnswer(
+  call: Call,
+  found: Found,
+  known: Message | undefined,
+  last: SentMessage,
+): Promise<FollowedRun> {
+  const isSame = known !== undefined && call.body.trigger === 'regenerate-message';
+  const begin: Begin = isSame ? { type: 'continue' } : { type: 'run', input: inputOf(last) };
+  if (known === undefined) return startRun(call, found, begin);
+  await endRun(call, found, 'The user asked again.');
+  return call.handling.hub.begin(found.storeId, async () => {
+    await found.session.rewind(isSame ? known.id : { before: known.id });
+    return startRun(call, found, begin);
+  });
+}
+
+function inputOf(message: SentMessage): Message {
+  return userMessage(contentOf(message), message.id === undefined ? undefined : withClientId(message.id));
 }
 
 interface SentMessage {
