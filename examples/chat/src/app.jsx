@@ -14,6 +14,8 @@ const transport = new DefaultChatTransport({
   prepareSendMessagesRequest: ({ id, messages, trigger, messageId, body }) => ({
     body: { ...body, id, messages: messages.slice(-1), trigger, messageId },
   }),
+  // The answer may have ended between the two requests.
+  prepareReconnectToStreamRequest: ({ api, id }) => ({ api: `${api}/${id}/stream?ended=true` }),
 });
 
 function App() {

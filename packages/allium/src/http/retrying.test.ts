@@ -92,6 +92,16 @@ it('another answer can be read after a reload, and is what its message gets when
   expect((await send('GET', '/chat/c/stream')).status).toBe(204);
 });
 
+it('a page that goes on reading an answer that has ended meanwhile can ask for its end', async () => {
+  const { post, send } = setup(['Whole.']);
+  expect((await send('GET', '/chat/c/stream?ended=true')).status).toBe(204);
+  await chunksOf(await post('Q1'));
+  expect((await send('GET', '/chat/c/stream')).status).toBe(204);
+  const chunks = await chunksOf(await send('GET', '/chat/c/stream?ended=true'));
+  expect(textOf(chunks)).toBe('Whole.');
+  expect(chunks.at(-1)).toEqual({ type: 'finish' });
+});
+
 it('a page that is loaded between an answer and the one that takes its place waits for the latter', async () => {
   const inner = memoryStore();
   let loading: Promise<Response> | undefined;

@@ -96,14 +96,19 @@ export const chatRoutes: readonly Route[] = [
     path: '/chat/{sessionId}/stream',
     operation: 'resumeChat',
     summary: 'The answer that is being written, from its beginning; 204 if there is none.',
-    query,
+    query: {
+      ...query,
+      ended:
+        '`true`: the last answer also if it has ended or waits, for a page that was told that it is being written.',
+    },
     answers: { events: ref('UiChunk'), nothing: true },
     async handle(call) {
       const found = await ownSession(call);
       if (found === undefined) return nothing();
       const messages = await found.session.messages();
       const last = await lastAnswer(call, found, messages);
-      return last?.isOpen ? replay(call, last, messages, true) : nothing();
+      const isWanted = last?.isOpen || call.query.get('ended') === 'true';
+      return last && isWanted ? replay(call, last, messages, true) : nothing();
     },
   },
   {
@@ -120,6 +125,7 @@ export const chatRoutes: readonly Route[] = [
       for (;;) {
         const head = await call.handling.store.head(found.storeId);
         const history = await historyOf(call, found);
+        await call.handling.hub.begun(found.storeId);
         // Otherwise an answer has begun meanwhile, and only part of it may be there.
         if (history.running || (await call.handling.store.head(found.storeId)) === head)
           return Response.json(history);
