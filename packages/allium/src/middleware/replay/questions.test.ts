@@ -116,6 +116,33 @@ describe('questions to people', () => {
     expect(updates).toMatchObject([{ text: 'begins' }, { text: 'goes on' }]);
   });
 
+  it.each([true, false])(
+    'leave the failure of a call beside them recorded (a guard judges it: %s)',
+    async (guarded) => {
+      const judge = defineMiddleware({ name: 'judge', guard: { on: ['tool-result'], find: () => [] } });
+      const around = (last: Middleware) => (guarded ? [judge, last] : [last]);
+      const failing = tool({
+        name: 'failing',
+        description: 'Fails.',
+        input: z.object({}),
+        execute: () => Promise.resolve().then(() => Promise.reject(new Error('Sold out.'))),
+      });
+      const asking = toolCalls({ name: 'survey', args: { about: 'A' } }, { name: 'failing' });
+      const lines: string[] = [];
+      const tools = [survey, failing];
+      const models = scriptedModel([asking, text('Thanks.')]);
+      const agent = new Agent({ model: models, tools, middleware: around(record({ to: lines })) });
+      const run = await answered(() => agent);
+      expect(run.text).toBe('Thanks.');
+      const again = new Agent({
+        model: scriptedModel([]),
+        tools,
+        middleware: around(replay({ from: lines })),
+      });
+      expect(await answered(() => again)).toMatchObject({ text: 'Thanks.', error: undefined });
+    },
+  );
+
   const oneByOne = ({ pending }: Pick<RunResult, 'pending'>) => answerAll({ pending: pending.slice(0, 1) });
 
   it('wait again if they waited for the answers to others', async () => {
