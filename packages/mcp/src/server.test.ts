@@ -1,10 +1,19 @@
 import { fileURLToPath } from 'node:url';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { Agent, type Middleware, type ModelRequest, textOf, tool } from 'allium';
+import {
+  Agent,
+  type AgentOptions,
+  type Decision,
+  type Middleware,
+  type ModelRequest,
+  type Request as Question,
+  textOf,
+  tool,
+} from 'allium';
 import { objectInput } from 'allium/kit';
 import { approval } from 'allium/middleware/approval';
-import { scriptedModel, text, toolCalls } from 'allium/testing';
+import { fakeClock, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { mcpOver } from './mcp.js';
 import { type McpServerOptions, mcpServer } from './server.js';
@@ -403,6 +412,54 @@ it.each(MODES)(
     }
   },
 );
+
+it.each(MODES)('puts questions to the user in the form in which they can be answered (%s)', async (mode) => {
+  const deciding = asker({ title: 'Delete?', decisions: ['approve', 'reject'] });
+  const { client } = await clientOf(
+    { authorize: 'none', agents: { help: { agent: deciding.agent, description } } },
+    { action: 'accept', content: { decision: 'approve' } },
+    {},
+    mode,
+  );
+  await client.callTool({ name: 'help', arguments: { message: 'go' } });
+  expect(deciding.said).toEqual([{ type: 'approve' }]);
+  await client.close();
+});
+
+it.each(MODES)('goes on if the user answers too late (%s)', async (mode) => {
+  const clock = fakeClock();
+  const hasty = asker({ title: 'Color?', timeoutMs: 1000 }, { clock });
+  const answer = { action: 'accept', content: { answer: 'blue' } };
+  const late = {
+    get action() {
+      clock.advance(2000);
+      return answer.action;
+    },
+    content: answer.content,
+  };
+  const options = { authorize: 'none', agents: { help: { agent: hasty.agent, description } } } as const;
+  const { client } = await clientOf(options, late, {}, mode);
+  const { isError } = await client.callTool({ name: 'help', arguments: { message: 'go' } });
+  expect(isError ?? false).toBe(false);
+  expect(hasty.said).toMatchObject([{ type: 'reject', reason: expect.stringContaining('Nobody answered') }]);
+  await client.close();
+});
+
+/** An agent whose tool asks this, and what it is told. */
+function asker(request: Question, options: Partial<AgentOptions> = {}) {
+  const said: Decision[] = [];
+  const ask = tool({
+    name: 'ask',
+    description: 'Asks.',
+    input: objectInput({}),
+    async execute(_, ctx) {
+      said.push(await ctx.suspend(request));
+      return 'heard';
+    },
+  });
+  const model = scriptedModel([toolCalls({ name: 'ask', args: {} }), text('Thanks.')]);
+  return { said, agent: new Agent({ model, tools: [ask], ...options }) };
+}
 
 it('does not put a form to a client that can only open addresses', async () => {
   const server = mcpServer({ agents: { help: { agent: asking(), description } }, authorize: 'none' });

@@ -16,7 +16,15 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { type StdioServerHandle, serveStdio } from '@modelcontextprotocol/server/stdio';
-import { Agent, type Decision, type PendingRequest, RunError, type RunResult, type RunStream } from 'allium';
+import {
+  Agent,
+  type Decision,
+  type PendingRequest,
+  RunError,
+  type RunResult,
+  type RunStream,
+  type Session,
+} from 'allium';
 import { checkFunction, checkInteger, checkOptions, invalidOption, isRecord } from 'allium/kit';
 import { parentOf } from 'allium/stores/kit';
 import { OldClients } from './old-clients.js';
@@ -115,12 +123,11 @@ export function mcpServer(options: McpServerOptions): AgentServer {
       // As for `allium/http`: the sessions of sub-agents are no clients' business.
       if (parentOf(id) !== undefined) return failed('No session can have this name.');
       const session = agent.session(id, tenant === undefined ? {} : { tenant });
-      const stream =
-        waiting && waiting.tool === tool
-          ? session.resumeStream({ answers: answersIn(ctx, waiting), signal })
-          : session.stream(args.message, { signal });
       const progress = { value: waiting?.progress ?? 0 };
-      const result = await withProgress(stream, ctx, progress);
+      const result =
+        waiting && waiting.tool === tool
+          ? await answered(session, answersIn(ctx, waiting), ctx, progress)
+          : await withProgress(session.stream(args.message, { signal }), ctx, progress);
       if (result.status !== 'suspended') return told(result);
       if (!canAsk(server, ctx))
         return failed(`${questionsOf(result)}\nThis client cannot ask its user, so the run waits.`);
@@ -249,6 +256,22 @@ async function withProgress(
   return stream.result;
 }
 
+/** Goes on with the answers. If they came too late, it goes on without them: the run knows what has become of its questions. */
+async function answered(
+  session: Session,
+  answers: Record<string, Decision>,
+  ctx: ServerContext,
+  progress: { value: number },
+): Promise<RunResult> {
+  const { signal } = ctx.mcpReq;
+  try {
+    return await withProgress(session.resumeStream({ answers, signal }), ctx, progress);
+  } catch (error) {
+    if (codeOf(error) !== 'REQUEST_UNKNOWN') throw error;
+    return withProgress(session.resumeStream({ signal }), ctx, progress);
+  }
+}
+
 function told({ status, text, stop }: RunResult): CallToolResult {
   if (status === 'done') return { content: [{ type: 'text', text }] };
   return failed(`${text === '' ? '' : `${text}\n`}The agent stopped early (${stop?.reason ?? status}).`);
@@ -280,7 +303,8 @@ function wordsOf({ title, toolName, effectiveArguments, arguments: raw, kind }: 
 
 function questionOf(pending: PendingRequest) {
   const message = wordsOf(pending);
-  if (pending.kind === 'suspend')
+  const { kind, decisions } = pending;
+  if (kind === 'suspend' && (decisions?.includes('respond') ?? true))
     return inputRequired.elicit({
       message,
       requestedSchema: { type: 'object', properties: { answer: { type: 'string' } }, required: ['answer'] },
