@@ -106,6 +106,25 @@ it('reads a list with null for what is absent', async () => {
   });
 });
 
+it('gives tools with similar names names of their own, in whatever order they are listed', async () => {
+  const names = ['a.b', '日本', 'a_b', '中国', 'a/b', 'x'.repeat(70), `${'x'.repeat(70)}y`, 'c.d'];
+  const tools = names.map((name) => ({ ...ECHO, name }));
+  const offered = async (listed: object[]) => {
+    const { tools: found } = await server(told(listed), () => ({})).middleware.connect();
+    return Object.fromEntries(found.map(({ serverName, name }) => [serverName, name]));
+  };
+  const first = await offered(tools);
+  expect(first).toMatchObject({
+    'a.b': expect.stringMatching(/^x_a_b_[\w-]{8}$/),
+    'a/b': expect.stringMatching(/^x_a_b_[\w-]{8}$/),
+    a_b: 'x_a_b',
+    'c.d': 'x_c_d',
+  });
+  expect(new Set(Object.values(first)).size).toBe(names.length);
+  for (const name of Object.values(first)) expect(name).toMatch(/^[\w-]{1,64}$/);
+  expect(await offered(tools.toReversed())).toEqual(first);
+});
+
 /** The JSON of objects and lists inside each other, deeper than anybody can follow. */
 const deep = (): unknown => JSON.parse(`${'{"a":['.repeat(20_000)}1${']}'.repeat(20_000)}`);
 

@@ -432,7 +432,7 @@ it.each(MODES)('goes on if the user answers too late (%s)', async (mode) => {
   const answer = { action: 'accept', content: { answer: 'blue' } };
   const late = {
     get action() {
-      clock.advance(2000);
+      void clock.advance(2000);
       return answer.action;
     },
     content: answer.content,

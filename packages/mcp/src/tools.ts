@@ -65,13 +65,15 @@ export function offerOf(
   const isWanted = ({ name }: { name: string }) => (only?.includes(name) ?? true) && !except.includes(name);
   const tools = new Map<string, OfferedTool>();
   const leftOut = broken.filter(isWanted);
-  for (const one of listed.filter(isWanted)) {
+  const wanted = listed.filter(isWanted);
+  const names = namesOf(wanted, settings.prefix);
+  for (const one of wanted) {
     const why = (() => {
       if (pins && !Object.hasOwn(pins, one.name)) return 'it is not among the `pins`';
       if (one.execution?.taskSupport === 'required')
         return 'it only runs as a task, and tasks are not supported';
       if (tools.size >= maxTools) return `there are more than ${maxTools} tools (\`maxTools\`)`;
-      const name = toolName(settings.prefix, one.name);
+      const name = names.get(one.name)!;
       if (tools.has(name)) return `another tool is called "${name}" too`;
       try {
         tools.set(name, offered(name, one, connection, settings, schemas));
@@ -149,10 +151,26 @@ async function execute(
   return resultOf(await connection.call(listed, args, hooks));
 }
 
-/** At most 64 letters, digits, `_` and `-`. A name that had to be shortened ends with a few letters of its hash. */
-function toolName(prefix: string, name: string): string {
-  const plain = (prefix + name).replace(/[^\w-]/g, '_');
-  return plain.length <= 64 ? plain : `${plain.slice(0, 55)}_${sha256(name).slice(0, 8).replace(/\W/g, '_')}`;
+/**
+ * What the model calls each tool: at most 64 letters, digits, `_` and `-`. A name that had to be shortened, or that would be that
+ * of another tool without its other characters, ends with a few letters of its hash.
+ */
+function namesOf(tools: readonly ServerTool[], prefix: string): ReadonlyMap<string, string> {
+  const plain = new Map(tools.map(({ name }) => [name, (prefix + name).replace(/[^\w-]/g, '_')]));
+  const uses = new Map<string, number>();
+  for (const name of plain.values()) uses.set(name, (uses.get(name) ?? 0) + 1);
+  return new Map(
+    [...plain].map(([name, short]) => {
+      const isOwn = short === prefix + name || uses.get(short) === 1;
+      return [name, isOwn && short.length <= MAX_NAME ? short : hashed(short, name)];
+    }),
+  );
+}
+
+const MAX_NAME = 64;
+
+function hashed(short: string, name: string): string {
+  return `${short.slice(0, 55)}_${sha256(name).slice(0, 8).replace(/\W/g, '_')}`;
 }
 
 /** Members of a schema that are only there to be read. */
