@@ -125,6 +125,18 @@ describe('mcp()', () => {
     ]);
   });
 
+  it('sends a program more at once than it reads, without a warning of Node', async () => {
+    const warnings: Error[] = [];
+    const warned = (warning: Error) => warnings.push(warning);
+    process.on('warning', warned);
+    const value = 'a'.repeat(100_000);
+    const calls = Array.from({ length: 20 }, (_, i) => call('echo', { text: value }, `c${i}`));
+    const { agent } = calling(program(), ...calls);
+    expect(results(await agent.run('go'))).toEqual(calls.map(() => `echo: ${value}`));
+    process.off('warning', warned);
+    expect(warnings).toEqual([]);
+  });
+
   it('cancels the call at the server when the run is aborted', async () => {
     const { agent } = calling(program(), call('hang'));
     const abort = new AbortController();

@@ -63,6 +63,8 @@ async function program(
   onStart(transport, (child) => {
     endWithProcess(child);
     endWithUs(child);
+    // Each call that waits until the program reads on is a listener, and Node would warn of a leak.
+    child.stdin?.setMaxListeners(0);
     child.stdout?.on('data', (chunk) => {
       if (head.length < MAX_HEAD) head += chunk.toString();
     });
