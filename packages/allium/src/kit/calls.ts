@@ -46,3 +46,11 @@ export function callerName(ctx: ModelContext): string | undefined {
   const { _run: run, _position: position } = internal(ctx.caller);
   return run.nameAt(position);
 }
+
+/**
+ * Is the whole run aborted? The signal of a tool call says more: it also aborts behind a tool that has failed by itself,
+ * once another call of the answer asks somebody or stops the run.
+ */
+export function isRunAborted(ctx: Context): boolean {
+  return internal(ctx)._run.scope.aborted;
+}

@@ -30,6 +30,7 @@ import {
   errorKind,
   type Fields,
   feedbackOf,
+  isRunAborted,
   isTellable,
   judgeFailure,
   judgesAnswers,
@@ -177,7 +178,7 @@ async function failedOutcome(
     const suspend = clean.value({ title, details: toStoredJson(details), timeoutMs });
     return { suspend, ...(place.waitsAgain(id) && { again: true }) };
   }
-  if (isControl(error) || wasCutOff(error, ctx) || isComplaint(error)) return undefined;
+  if (isControl(error) || isRunAborted(ctx) || isComplaint(error)) return undefined;
   return judgesResults(ctx) ? guardedFailure(error, ctx, clean) : { error: toStoredFailure(error, clean) };
 }
 
@@ -200,13 +201,6 @@ async function guardedFailure(
     const stop = stopOf(ended);
     return stop && { stop: clean.value(stop) };
   }
-}
-
-/** Not a failure of its own: that counts, even if another call has asked somebody meanwhile, which aborts the signal. */
-function wasCutOff(error: unknown, { signal }: ToolContext): boolean {
-  return (
-    signal.aborted && (error === signal.reason || (error as Partial<Error> | null)?.name === 'AbortError')
-  );
 }
 
 function isComplaint(error: unknown): boolean {

@@ -1,4 +1,4 @@
-import { Agent, textOf, tool, toolResult } from 'allium';
+import { Agent, memoryStore, textOf, tool, toolResult } from 'allium';
 import { retry } from 'allium/middleware/retry';
 import { type ToolErrorsOptions, toolErrors } from 'allium/middleware/tool-errors';
 import { collect, fakeClock, scriptedModel, testMiddleware, text, toolCalls } from 'allium/testing';
@@ -137,6 +137,41 @@ describe('tool-errors', () => {
     expect(result.status).toBe('stopped');
     expect(textOf(result.messages.at(-1)!)).not.toContain('never');
   });
+
+  it.each(['asks somebody', 'stops the run'])(
+    'hides what it has to when another call %s meanwhile',
+    async (does) => {
+      const other = tool({
+        name: 'other',
+        description: 'Asks or stops.',
+        input: z.object({}),
+        async execute(_, ctx) {
+          await Promise.resolve();
+          return does === 'asks somebody' ? ctx.suspend({ title: 'May I?' }) : ctx.stop('stopped', 'Enough.');
+        },
+      });
+      const failing = tool({
+        name: 'failing',
+        description: 'Fails, a little later.',
+        input: z.object({}),
+        async execute() {
+          await new Promise(setImmediate);
+          throw new Error('Wrong password hunter2.');
+        },
+      });
+      const store = memoryStore();
+      const agent = new Agent({
+        model: scriptedModel([toolCalls({ name: 'other' }, { name: 'failing' })]),
+        tools: [other, failing],
+        middleware: [toolErrors({ hide: ['hunter2'] })],
+        store,
+      });
+      await agent.session('s').run('go');
+      const journal = JSON.stringify(await store.read('s', 1));
+      expect(journal).toContain('Wrong password [hidden].');
+      expect(journal).not.toContain('hunter2');
+    },
+  );
 
   it('writes nothing for an aborted run', async () => {
     const abort = new AbortController();

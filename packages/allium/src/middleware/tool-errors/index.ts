@@ -13,6 +13,7 @@ import {
   describeValue,
   errorResult,
   type Fields,
+  isRunAborted,
   kinds,
   messageOf,
   type NamedOptions,
@@ -73,7 +74,7 @@ export function toolErrors(options: ToolErrorsOptions = {}): Middleware {
       try {
         result = await next();
       } catch (error) {
-        if (isControl(error) || ctx.signal.aborted) throw error;
+        if (isControl(error) || isRunAborted(ctx)) throw error;
         const text: unknown = await format(error, ctx);
         if (typeof text !== 'string')
           throw new AlliumError(
