@@ -448,6 +448,19 @@ describe('following a run', () => {
     expect(typesOf(rest)).toEqual(['message_start', 'message_update', 'message_end', 'agent_end']);
   });
 
+  it('begins with the first attempt of the last run', async () => {
+    const store = memoryStore();
+    const model = scriptedModel(['Before.', failWith(new Error('down')), 'Hello.']);
+    const session = new Agent({ model, store }).session('s');
+    await session.run('One');
+    await expect(session.run('Two', { runId: 'job' })).rejects.toThrow('down');
+    await session.continue({ runId: 'job~2' });
+    const starts: string[] = [];
+    for await (const { event } of eventHub({ store }).follow('s', { after: 'run' }))
+      if (event.type === 'agent_start') starts.push(event.runId);
+    expect(starts).toEqual(['job', 'job~2']);
+  });
+
   it('refuses an id that it never sent', async () => {
     await expect(all(eventHub({ store: memoryStore() }).follow('s', { after: 'x' }))).rejects.toMatchObject({
       code: 'INVALID_OPTION',

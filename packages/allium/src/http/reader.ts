@@ -2,6 +2,7 @@
 import { AlliumError, type Clock, type Store, sleep } from '../index.js';
 import { type Cursor, parseCursor, START, stalledId, waitingId } from './cursor.js';
 import type { SentEvent } from './events.js';
+import { isTryOf } from './from-start.js';
 import type { LiveRun } from './live-run.js';
 import { OpenState } from './open-state.js';
 import { type Projection, questionOf } from './projection.js';
@@ -282,12 +283,10 @@ export class SessionReader implements EventReader {
     }
     if (after === undefined) return;
     const entries = await store.read(this.sessionId, 1);
-    const started = entries.findLastIndex(({ type }) => type === 'run_start');
-    const until = cursor
-      ? cursor.seq
-      : after === 'run'
-        ? (entries[started]?.seq ?? 1) - 1
-        : (entries.at(-1)?.seq ?? 0);
+    const starts = entries.filter((one) => one.type === 'run_start');
+    // With all attempts, if it was repeated.
+    const start = starts.find(({ runId }) => isTryOf(runId, starts.at(-1)!.runId));
+    const until = cursor ? cursor.seq : after === 'run' ? (start?.seq ?? 1) - 1 : (entries.at(-1)?.seq ?? 0);
     for (const entry of entries) {
       if (entry.seq > until) break;
       this.state.apply(entry);
