@@ -34,7 +34,7 @@ async function again(
   error: unknown,
   ordinal: number,
 ): Promise<void> {
-  checkEnded(ctx);
+  checkEnded(ctx, error);
   if (isControl(error) || ctx._call.final?.has(error)) throw error;
   ctx.attempt = ordinal;
   const asked = ctx.seam === 'model' ? ctx.model : undefined;
@@ -49,7 +49,7 @@ async function again(
     undone(layer, 'onError', thrown, ctx, layer.open ? ignore : undefined, { handling: error });
     throw error;
   }
-  checkEnded(ctx);
+  checkEnded(ctx, error);
   if (action === 'fail') {
     ctx._call.final ??= new Set();
     ctx._call.final.add(error);
@@ -65,11 +65,15 @@ async function again(
   ctx._run.note(layer.name, `${action} after: ${safeErrorMessage(error, ctx)}`);
 }
 
-/** Nothing is tried again after a stop or an abort, even if a layer swallowed it. */
-function checkEnded(ctx: LayerContext): void {
+/**
+ * Nothing is tried again after a stop or an abort, even if a layer swallowed it. If another call of the answer asks somebody
+ * or stops the run, the failure of this one stands, and layers further out get to see it.
+ */
+function checkEnded(ctx: LayerContext, error: unknown): void {
   ctx._call.check();
   const { reason } = ctx._scope;
-  if (reason !== undefined) throw reason;
+  if (reason === undefined) return;
+  throw reason === ctx._call.halted && !ctx._run.scope.aborted ? error : reason;
 }
 
 function checkAction(layer: Layer, ctx: LayerContext, action: unknown, cause: unknown): void {

@@ -18,6 +18,7 @@ import {
   errorTest,
   type Fields,
   invalidOption,
+  isRunAborted,
   kinds,
   type NamedOptions,
   named,
@@ -112,7 +113,13 @@ export function retry(options: RetryOptions = {}): Middleware {
       delayMs,
       error: safeErrorMessage(error, ctx),
     });
-    await sleep(delayMs, ctx.signal, clock);
+    try {
+      await sleep(delayMs, ctx.signal, clock);
+    } catch (reason) {
+      // Another call of the answer asks somebody or stops the run. The failure stands, and layers further out get to see it.
+      if (ctx.seam === 'tool' && !isRunAborted(ctx)) return false;
+      throw reason;
+    }
     return true;
   };
   return defineMiddleware({
