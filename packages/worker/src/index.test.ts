@@ -694,6 +694,29 @@ describe('cancel of a run that waits for an answer', () => {
     expect(await on.queue.stop(run.sessionId)).toBe(false);
   });
 
+  it('ends it in the journal, too, if the store is down at that moment', async () => {
+    const inner = memoryStore();
+    let fails = 0;
+    const store = storeWith(inner, {
+      async append(...args) {
+        if (fails > 0 && args[2].some(({ type }) => type === 'run_end') && fails--) throw new Error('down');
+        return inner.append(...args);
+      },
+    });
+    const { queue, work } = fleet({ store, retry: { delayMs: 1 } });
+    const model = scriptedModel([again]);
+    const agent = new Agent({ model, tools: [look], middleware: [approval({ policy: { look: 'ask' } })] });
+    await work({ a: agent });
+    const { runId } = await queue.enqueue('a', 'Look.', { sessionId: 's' });
+    await queue.finished(runId);
+    fails = 1;
+    await queue.cancel(runId, 'Never mind.');
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ status: 'aborted' });
+    expect(fails).toBe(0);
+    expect((await inner.read('s', 1)).at(-1)).toMatchObject({ type: 'run_end', status: 'aborted' });
+    expect(await agent.session('s', { store }).pending()).toEqual([]);
+  });
+
   it('takes no answers from then on, before a worker has come to it', async () => {
     const on = fleet();
     const run = await waiting(on);

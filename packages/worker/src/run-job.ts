@@ -81,7 +81,13 @@ async function go(job: JobRun, session: Session, start: Start, runId: string): P
     return outcomeOf(await (start === 'resume' ? session.resume(options) : session.continue(options)));
   } catch (error) {
     const { code, result } = error as { code?: string; result?: RunResult };
-    if (code === 'ABORTED' && result) return { ...outcomeOf(result), status: 'aborted' };
+    if (code === 'ABORTED' && result) {
+      const last = await lastRun(job.store, session.id, jobOf(result.runId));
+      if (last?.state !== 'open') return { ...outcomeOf(result), status: 'aborted' };
+      throw new AlliumError('STORE_FAILED', 'The run was aborted, and the store could not write its end.', {
+        cause: error,
+      });
+    }
     // The message is in the history and has been answered.
     const done = { status: 'done', runId, sessionId: session.id, text: '' } as const;
     if (code === 'NOTHING_TO_CONTINUE') return done;
