@@ -4,10 +4,11 @@ import { failWith, scriptedModel, text, toolCalls } from 'allium/testing';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { storeWith } from '../../../test/run-checks.js';
-import { useFleets } from '../test/fleet.js';
+import { type Fleet, useFleets } from '../test/fleet.js';
 import type { AgentQueue } from './index.js';
+import { openBackend } from './options.js';
 
-const { fleet } = useFleets();
+const { fleet, redis } = useFleets();
 
 function gate(): { readonly promise: Promise<void>; resolve(): void } {
   let resolve = (): void => {};
@@ -228,7 +229,137 @@ describe('a message that is said to a run', () => {
     await expect.poll(() => queue.outcome(`${runId}-s`)).toMatchObject({ status: 'done', text: 'Here.' });
     expect((await agent.session('s', { store }).messages()).map(textOf)).toEqual(['Wait!', 'Here.']);
   });
+
+  /** A run that waits for an answer, and was spoken to before. */
+  async function spokenTo() {
+    const on = fleet();
+    const { agent, begun, letGo, heard } = asksFirst();
+    await on.work({ a: agent });
+    const { runId } = await on.queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await begun;
+    const said = await on.queue.enqueue('a', 'Wait!', { sessionId: 's', whenBusy: 'follow-up' });
+    expect(said).toMatchObject({ state: 'said', runId });
+    letGo();
+    const { pending } = await on.queue.finished(runId);
+    await expect.poll(() => on.queue.isBusy('s')).toBe(false);
+    expect(heard()).toBe(0);
+    return { ...on, runId, question: pending![0]!.id, heard };
+  }
+
+  it('that waits for an answer and is cancelled is answered by another run', async () => {
+    const { queue, runId, heard } = await spokenTo();
+    expect(await queue.cancel(runId)).toBe(true);
+    expect(await queue.finished(runId)).toMatchObject({ status: 'aborted' });
+    await expect.poll(heard).toBe(1);
+    await expect
+      .poll(async () => (await queue.metrics()).ended)
+      .toEqual({ suspended: 1, aborted: 1, done: 1 });
+  });
+
+  it('that waits for an answer, and fails when it has it, is answered by another run', async () => {
+    const { queue, runId, question, heard } = await spokenTo();
+    await queue.answer(question, { type: 'reject', reason: 'fail' });
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ status: 'failed' });
+    await expect.poll(heard).toBe(1);
+  });
+
+  it('that waits, through a job that failed meanwhile, is heard when that run goes on, and nothing else runs', async () => {
+    const { queue, runId, question, heard } = await spokenTo();
+    const other = await queue.enqueue('nobody', 'Hi.', { sessionId: 's' });
+    expect(await queue.finished(other.runId)).toMatchObject({ status: 'failed' });
+    await expect.poll(() => queue.isBusy('s')).toBe(false);
+    await queue.answer(question, { type: 'approve' });
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ status: 'done', text: 'Here.' });
+    expect(heard()).toBe(1);
+    expect((await queue.metrics()).ended).toEqual({ suspended: 1, failed: 1, done: 1 });
+  });
+
+  it('while that is being cancelled is answered by another run', async () => {
+    const on = fleet();
+    const { agent, begun, letGo, heard } = asksFirst();
+    const worker = await on.work({ a: agent });
+    const { queue, redis } = on;
+    const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await begun;
+    letGo();
+    await queue.finished(runId);
+    await expect.poll(() => queue.isBusy('s')).toBe(false);
+    await worker.close();
+    // As if there were a worker: BullMQ gets the job that ends the run.
+    await redis.set(`{${queue.prefix}}:q:room`, 1);
+    await queue.cancel(runId);
+    const said = await queue.enqueue('a', 'Wait!', { sessionId: 's', whenBusy: 'steer' });
+    expect(said).toMatchObject({ state: 'said', runId });
+    await on.work({ a: agent });
+    await expect.poll(heard).toBe(1);
+  });
+
+  it('that goes on after an answer names that run, whatever became of the job that brought the answer', async () => {
+    const on = fleet();
+    const { agent, begun, letGo } = asksFirst();
+    const worker = await on.work({ a: agent });
+    const { queue, redis } = on;
+    const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await begun;
+    letGo();
+    const { pending } = await queue.finished(runId);
+    await expect.poll(() => queue.isBusy('s')).toBe(false);
+    await worker.close();
+    await redis.set(`{${queue.prefix}}:q:room`, 1);
+    await queue.answer(pending![0]!.id, { type: 'reject', reason: 'ask' });
+    const said = await queue.enqueue('a', 'Wait!', {
+      sessionId: 's',
+      whenBusy: 'follow-up',
+      idempotencyKey: 'k',
+    });
+    expect(said).toMatchObject({ state: 'said', runId });
+    await on.work({ a: agent });
+    const asked = await queue.finished(runId);
+    expect(asked).toMatchObject({ status: 'suspended' });
+    await queue.answer(asked.pending![0]!.id, { type: 'approve' });
+    await expect.poll(() => queue.outcome(said.runId)).toMatchObject({ status: 'done' });
+  });
 });
+
+/**
+ * An agent whose first model call waits until it is let go, and then asks somebody. It fails, asks again or ends, as the
+ * answer says. `heard`: how many of its answers know of "Wait!".
+ */
+function asksFirst() {
+  const [begun, going] = [gate(), gate()];
+  let heard = 0;
+  let failed = false;
+  const ask = toolCalls({ name: 'pay', args: {} });
+  const model = scriptedModel(
+    [
+      ({ messages }) => {
+        const said = messages.map(textOf);
+        if (said.includes('Wait!')) {
+          heard++;
+          return text('Here.');
+        }
+        if (said.at(-1)!.includes('fail') && !failed) {
+          failed = true;
+          return failWith(Object.assign(new Error('bad request'), { status: 400 }));
+        }
+        return said.length === 1 || said.at(-1)!.includes('ask') ? ask : text('Done.');
+      },
+    ],
+    { repeat: true },
+  );
+  const pay = tool({ name: 'pay', description: 'Pays.', input: z.object({}), execute: () => 'paid' });
+  const waits = defineMiddleware({
+    name: 'waits',
+    async wrapModel(_ctx, next) {
+      begun.resolve();
+      await going.promise;
+      await next();
+    },
+  });
+  const middleware = [waits, approval({ policy: { pay: 'ask' } })];
+  const agent = new Agent({ model, tools: [pay], middleware });
+  return { agent, begun: begun.promise, letGo: going.resolve, heard: () => heard };
+}
 
 it('a rate that is changed or removed holds at once, for those who wait for the old one, too', async () => {
   const { queue, work } = fleet({ rateLimits: { '*': { max: 1, perMs: 3_600_000 } } });
@@ -267,14 +398,15 @@ describe('a run that waits for an answer leaves nothing in Redis for ever', () =
     await on.work({ a: agent });
     const { runId } = await on.queue.enqueue('a', 'Pay.', { sessionId: 's' });
     const outcome = await on.queue.finished(runId);
-    /** Records that stay until somebody deletes them. */
-    const forever = async () => {
-      const records = await on.redis.keys(`{${on.queue.prefix}}:q:[iq]:*`);
-      const kept = await Promise.all(records.map((record) => on.redis.pttl(record)));
-      return records.filter((_, i) => kept[i]! < 0).map((record) => record.split(':q:')[1]!);
-    };
-    expect(await forever()).toContain(`i:${runId}`);
-    return { ...on, agent, runId, outcome, forever };
+    expect(await forever(on)).toContain(`i:${runId}`);
+    return { ...on, agent, runId, outcome, forever: () => forever(on) };
+  }
+
+  /** Records that stay until somebody deletes them. */
+  async function forever({ redis, queue }: Fleet): Promise<string[]> {
+    const records = await redis.keys(`{${queue.prefix}}:q:[iq]:*`);
+    const kept = await Promise.all(records.map((record) => redis.pttl(record)));
+    return records.filter((_, i) => kept[i]! < 0).map((record) => record.split(':q:')[1]!);
   }
 
   it('once all its questions are answered, one after the other', async () => {
@@ -303,6 +435,35 @@ describe('a run that waits for an answer leaves nothing in Redis for ever', () =
     const last = await queue.resume('a', { sessionId: 's', answers });
     expect(await queue.finished(last.runId)).toMatchObject({ status: 'done', text: 'Paid.' });
     await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+  });
+
+  it('once it is over, also if somebody answered before the end of its last job was recorded', async () => {
+    const { queue, runId, outcome, forever, redis: client } = await asking(ask, text('Paid.'));
+    const keys = `{${queue.prefix}}:q:`;
+    const first = outcome.pending![0]!.id;
+    await queue.answer(first, { type: 'approve' });
+    const asksAgain = async () => (await queue.outcome(runId))?.pending?.[0]?.id !== first;
+    await expect.poll(asksAgain).toBe(true);
+    const asked = (await queue.outcome(runId))!;
+    const job = (await client.hget(`${keys}i:${runId}`, 'by'))!;
+    await client.multi().hset(`${keys}i:${job}`, 'st', 'a').lpush(`${keys}s:s`, job).exec();
+    await queue.answer(asked.pending![0]!.id, { type: 'approve' });
+    const { turns, close } = openBackend({ connection: redis().url, prefix: queue.prefix });
+    await turns.finish(job, asked, { of: runId });
+    await close();
+    await expect.poll(() => queue.outcome(runId)).toMatchObject({ text: 'Paid.' });
+    await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+  });
+
+  it('once it is over, also if the end of its first job is recorded twice', async () => {
+    const { queue, outcome, forever } = await asking(text('Paid.'));
+    await queue.answer(outcome.pending![0]!.id, { type: 'approve' });
+    await expect.poll(forever, { timeout: 5000 }).toEqual([]);
+    // The worker lost the job before BullMQ knew of its end.
+    const { turns, close } = openBackend({ connection: redis().url, prefix: queue.prefix });
+    await turns.finish(outcome.runId, outcome, {});
+    await close();
+    expect(await forever()).toEqual([]);
   });
 
   it('but stays if a job of the session failed before its run', async () => {

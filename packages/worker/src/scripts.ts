@@ -153,6 +153,7 @@ if ARGV[9] ~= '' and not take(ARGV[9], id, session, ARGV[4], ARGV[6]) and not ag
 local order = tonumber(ARGV[5]) * 8589934592 + call('INCR', key('n'))
 call('HSET', item, 'd', ARGV[2], 's', session, 't', ARGV[4], 'o', string.format('%.0f', order), 'a', ARGV[6], 'st', 'b',
   'g', ARGV[8])
+if ARGV[7] ~= '' then call('HSET', item, 'of', ARGV[7]) end
 if ARGV[7] ~= '' and call('EXISTS', key('i:', ARGV[7])) == 1 then
   local asked = call('HGET', key('i:', ARGV[7]), 'by')
   call('HSET', key('i:', ARGV[7]), 'by', id)
@@ -205,8 +206,8 @@ local worker = first and call('HGET', key('i:', first), 'w')
 return worker and call('PUBLISH', key('w:', worker), ARGV[1]) or 0`;
 
 /**
- * `id, result, status, keepMs, of, times, run` → how often somebody spoke to its session while it ran; turns; the job whose run
- * waited for an answer before, if that was another run, or ''. `run`: the job whose run it worked on.
+ * `id, result, status, keepMs, of, times, run` → may somebody have spoken to its session whom no run has heard; turns; the job
+ * whose run waited for an answer before, if that was another run, or ''. `run`: the job whose run it worked on.
  */
 export const FINISH = `${COMMON}
 local id = ARGV[1]
@@ -214,25 +215,37 @@ local item = key('i:', id)
 -- It was sent back meanwhile.
 if (call('HGET', item, 'g') or '0') ~= ARGV[6] then return { 0, admit() } end
 local known = call('HMGET', item, 'sp', 'st', 's')
-local spoken, asks, keepMs, run = tonumber(known[1] or '0'), ARGV[3] == 'suspended', ARGV[4], ARGV[7]
+local spoken, asks, keepMs, run = known[1], ARGV[3] == 'suspended', ARGV[4], ARGV[7]
 if known[2] ~= 'f' then call('HINCRBY', key('stats'), ARGV[3], 1) end
--- A run may wait for weeks. Its questions name the job that began it, and that one knows who went on with it.
-local waits = asks and (run == id or ARGV[5] ~= '')
+-- A run may wait for weeks. Its questions name the job that began it, and that one knows who went on with it last.
+local waits = asks and (run == id or call('HGET', key('i:', ARGV[5]), 'by') == id)
 over(id, ARGV[2], waits and '0' or keepMs)
-if not known[3] then return { spoken, admit(), '' } end
+local function done(before) return { spoken and 1 or 0, admit(), before } end
+if not known[3] then return done('') end
 if not asks and ARGV[5] ~= '' then forgetRun(ARGV[5], keepMs) end
 local waiting = key('q:', known[3])
 local before = call('GET', waiting) or ''
+-- What was said to a run that then waited is heard when it continues, unless it ends first.
+for _, one in ipairs({ ARGV[5], before }) do spoken = spoken or call('HGET', key('i:', one), 'sp') end
 if asks then
+  if spoken and call('EXISTS', key('i:', run)) == 1 then
+    call('HSET', key('i:', run), 'sp', 1)
+    spoken = false
+  end
+  -- Its end was recorded before, and the session may have gone on since.
+  if known[2] == 'f' then return done('') end
   -- A session has one open run.
   if before ~= '' and before ~= run then forgetRun(before, keepMs) end
   call('SET', waiting, run)
-  return { spoken, admit(), '' }
+  return done('')
 end
-if before ~= run then return { spoken, admit(), before } end
+for _, one in ipairs({ id, before }) do
+  if spoken and call('EXISTS', key('i:', one)) == 1 then call('HSET', key('i:', one), 'sp', 1) end
+end
+if before ~= run then return done(before) end
 call('DEL', waiting)
 forgetRun(run, keepMs)
-return { spoken, admit(), '' }`;
+return done('')`;
 
 /** `session, job, keepMs`: its run doesn't wait for an answer any more. */
 export const WAITED = `${COMMON}
@@ -271,7 +284,7 @@ over(id, ARGV[3], ARGV[4])
 return { 'removed', '', admit() }`;
 
 /**
- * `session, id, tenant, agent, holdMs` → the job that works on the session, whose end will look for what was said meanwhile; ''
+ * `session, id, tenant, agent, holdMs` → the job whose run is under way, and at whose end somebody looks for what was said; ''
  * if there is none, or if `id`, which stands for an idempotency key, is known. Otherwise `id` is reserved for so long.
  */
 export const SPEAK = `${COMMON}
@@ -283,8 +296,8 @@ if id ~= '' then
   call('HSET', item, 's', ARGV[1], 't', ARGV[3], 'a', ARGV[4], 'st', 's', 'by', first)
   call('PEXPIRE', item, ARGV[5])
 end
-call('HINCRBY', key('i:', first), 'sp', 1)
-return first`;
+call('HSET', key('i:', first), 'sp', 1)
+return call('HGET', key('i:', first), 'of') or first`;
 
 /** `id, job, keepMs`: what was reserved for it has been said, and the job answers. */
 export const SAID = `${COMMON}

@@ -122,7 +122,7 @@ export class Turns {
       jobOf(outcome.runId),
     );
     await this.give(turn);
-    return { spoken: spoken > 0, ...(waited && { waited }) };
+    return { spoken: spoken === 1, ...(waited && { waited }) };
   }
 
   /** The run of this job doesn't wait for an answer any more. */
@@ -150,7 +150,7 @@ export class Turns {
     return [how, by];
   }
 
-  /** The job that works on the session, if there is one. At its end it looks for messages. */
+  /** The job whose run is under way in the session, if there is one. At its end somebody looks for messages. */
   async speak(sessionId: string): Promise<string | undefined> {
     return (await this.run<string>(SPEAK, sessionId, '')) || undefined;
   }
@@ -329,7 +329,7 @@ export class Turns {
 
 /** What the end of a job leaves to do. */
 export interface Finished {
-  /** Somebody sent a message to the session while it ran. */
+  /** Somebody may have sent a message to the session that no run has heard. */
   readonly spoken: boolean;
   /** The job whose run waited for an answer before. A new run has ended that one, unless this job failed before it began. */
   readonly waited?: string;

@@ -306,27 +306,24 @@ class FleetWorker implements AgentWorker {
   private async end(id: string, data: JobData, outcome: Outcome): Promise<void> {
     const { turns } = this.backend;
     const { spoken, waited } = await turns.finish(id, outcome, data);
-    // Somebody spoke to the run. If it was too late for it, another one answers.
-    if (spoken && (await this.has(data, (session) => session.queued())))
+    const waits = waited !== undefined && (await this.has(data, (session) => session.pending()));
+    if (waited !== undefined && waits === false) await turns.waited(data.sessionId, waited);
+    // Somebody spoke to the run. If it was too late for it, another one answers, or one that waits when it continues.
+    if (spoken && waits !== true && (await this.has(data, (session) => session.queued())) !== false)
       await answerUnheard(this.backend, id, data);
-    if (waited !== undefined && !(await this.has(data, (session) => session.pending())))
-      await turns.waited(data.sessionId, waited);
   }
 
-  /** Does the session have any of these? Yes, if nobody can say. */
+  /** Does the session have any of these? Undefined if nobody can say. */
   private async has(
     { agent, sessionId, tenant }: JobData,
     read: (session: Session) => Promise<readonly unknown[]>,
-  ): Promise<boolean> {
-    const session = this.agents
-      .get(agent)
-      ?.session(sessionId, { store: this.settings.store, ...(tenant !== undefined && { tenant }) });
-    return (
-      !session ||
-      read(session).then(
-        ({ length }) => length > 0,
-        () => true,
-      )
+  ): Promise<boolean | undefined> {
+    // Any of them can read it.
+    const reader = this.agents.get(agent) ?? [...this.agents.values()][0]!;
+    const { store } = this.settings;
+    return read(reader.session(sessionId, { store, ...(tenant !== undefined && { tenant }) })).then(
+      ({ length }) => length > 0,
+      () => undefined,
     );
   }
 
