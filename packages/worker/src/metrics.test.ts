@@ -71,6 +71,19 @@ it('metrics tell depth, age, delays, tenants, ends by status, failures, workers 
   }
 });
 
+it('metrics count jobs that wait for another try, as while a provider is down', async () => {
+  const { queue, work } = fleet({ retry: { delayMs: 3_600_000, maxDelayMs: 3_600_000 } });
+  const down = Object.assign(new Error('overloaded'), { status: 503 });
+  const worker = await work({ a: new Agent({ model: scriptedModel([failWith(down)], { repeat: true }) }) });
+  const { runId } = await queue.enqueue('a', 'Hi.');
+  await queue.enqueue('a', 'Hi.');
+  await expect.poll(() => queue.metrics()).toMatchObject({ waiting: 0, running: 0, retrying: 2, failed: 0 });
+  expect(await worker.prometheus()).toContain('\nallium_queue_retrying 2\n');
+  await queue.cancel(runId);
+  await queue.finished(runId);
+  await expect.poll(() => queue.metrics()).toMatchObject({ retrying: 1 });
+});
+
 it('a worker whose store does not answer is live but not ready, and says what is down', async () => {
   const { work } = fleet();
   let isDown = false;

@@ -2,11 +2,23 @@
 import type { QueueMetrics } from './turns.js';
 
 export function prometheusOf(metrics: QueueMetrics): string {
-  const { waiting, running, delayed, failed, ageMs, tenantsWaiting, workers, capacity, takeovers, ended } =
-    metrics;
+  const {
+    waiting,
+    running,
+    retrying,
+    delayed,
+    failed,
+    ageMs,
+    tenantsWaiting,
+    workers,
+    capacity,
+    takeovers,
+    ended,
+  } = metrics;
   const gauges: readonly [string, string, number][] = [
     ['waiting', 'Jobs that have not begun.', waiting],
     ['running', 'Jobs that a worker has, or is about to get.', running],
+    ['retrying', 'Jobs that wait for another try.', retrying],
     ['delayed', 'Jobs for later, and schedules.', delayed],
     ['failed', 'Jobs of the dead-letter list.', failed],
     ['oldest_seconds', 'Seconds since the oldest waiting job was enqueued.', ageMs / 1000],

@@ -350,8 +350,9 @@ for of, times in pairs({ ['in'] = 1, off = 12 }) do
 end
 return { lost, long }`;
 
-/** → waiting, in flight, tenants that wait, capacity, workers, how long the oldest has waited, statistics. */
+/** → waiting, in flight, tenants that wait, capacity, workers, how long the oldest has waited, waiting for another try, statistics. */
 export const LOOK = `${COMMON}
 local oldest = call('ZRANGE', key('wait'), 0, 0, 'WITHSCORES')[2]
 return { call('ZCARD', key('wait')), call('ZCARD', key('in')), call('ZCARD', key('ring')) + call('ZCARD', key('lim')),
-  call('GET', key('room')) or '0', call('ZCARD', key('beat')), oldest and now - oldest or 0, call('HGETALL', key('stats')) }`;
+  call('GET', key('room')) or '0', call('ZCARD', key('beat')), oldest and now - oldest or 0, call('ZCARD', key('off')),
+  call('HGETALL', key('stats')) }`;

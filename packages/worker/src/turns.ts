@@ -33,6 +33,8 @@ export interface QueueMetrics {
   readonly waiting: number;
   /** Jobs that a worker has, or is about to get. */
   readonly running: number;
+  /** Jobs that failed because a provider or a store was down, and wait for another try. */
+  readonly retrying: number;
   /** Jobs for later, and schedules. */
   readonly delayed: number;
   /** The dead-letter list. */
@@ -270,14 +272,15 @@ export class Turns {
   }
 
   async look(): Promise<Omit<QueueMetrics, 'delayed' | 'failed'>> {
-    const [waiting, running, tenantsWaiting, capacity, workers, ageMs, stats] =
-      await this.run<[number, number, number, string, number, number, string[]]>(LOOK);
+    const [waiting, running, tenantsWaiting, capacity, workers, ageMs, retrying, stats] =
+      await this.run<[number, number, number, string, number, number, number, string[]]>(LOOK);
     const counts: Record<string, number> = {};
     for (let i = 0; i < stats.length; i += 2) counts[stats[i]!] = Number(stats[i + 1]);
     const { takeovers = 0, ...ended } = counts;
     return {
       waiting,
       running,
+      retrying,
       tenantsWaiting,
       capacity: Number(capacity),
       workers,
