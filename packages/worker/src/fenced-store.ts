@@ -7,6 +7,8 @@ export class Fence {
    * is in doubt, and another worker asks the model again. `shut`: nothing is written any more.
    */
   state: 'open' | 'draining' | 'shut' = 'open';
+  /** Something could not be written, so the run broke off. */
+  refused = false;
 
   constructor(readonly sessionId: string) {}
 
@@ -58,6 +60,7 @@ export function fencedStore(store: Store, fence: Fence, appended: Appended, open
       const result = allowed > 0 ? await append.call(store, sessionId, seq, written, ...rest) : undefined;
       if (allowed > 0) appended(sessionId, seq, written);
       if (allowed === entries.length) return result;
+      fence.refused = true;
       throw new AlliumError(
         'STORE_FAILED',
         `This worker no longer has session "${sessionId}": another worker has taken it over, or this one is leaving.`,

@@ -540,6 +540,31 @@ describe('leaving', () => {
     expect(await queue.metrics()).toMatchObject({ waiting: 1, running: 0, workers: 0, capacity: 0 });
   });
 
+  it('does not hand over what fails for good meanwhile', async () => {
+    const { queue, work, events } = fleet();
+    const [begun, goOn] = [gate(), gate()];
+    const bad = Object.assign(new Error('no such model'), { status: 404 });
+    const model = scriptedModel([failWith(bad), text('Done.')]);
+    const holding = defineMiddleware({
+      name: 'holding',
+      async beforeModel() {
+        begun.resolve();
+        await goOn.promise;
+      },
+    });
+    const agent = new Agent({ model, middleware: [holding] });
+    const worker = await work({ a: agent });
+    const { runId } = await queue.enqueue('a', 'Hi.');
+    await begun.promise;
+    const left = worker.drain({ deadlineMs: 60_000, finishMs: 0 });
+    goOn.resolve();
+    await left;
+    await work({ a: agent });
+    expect(await queue.finished(runId)).toMatchObject({ status: 'failed' });
+    expect(events.map(({ type }) => type)).toEqual(['started', 'failed']);
+    expect(model.requests.length).toBe(1);
+  });
+
   it('hands over what does not end in time, where nothing is in doubt', async () => {
     const { queue, work, store, events, redis } = fleet();
     const begun = gate();

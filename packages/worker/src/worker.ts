@@ -338,7 +338,7 @@ class FleetWorker implements AgentWorker {
     const error =
       fence.state === 'open' ? await ofDeleted(thrown, this.settings.store, data.sessionId) : thrown;
     const about = { runId: job.id!, sessionId: data.sessionId, error };
-    if (fence.state !== 'open' && this.leaving) {
+    if (this.leaving && (fence.refused || fence.state === 'shut')) {
       await turns.release(job.id!);
       await job.moveToWait(token);
       this.tell({ type: 'handed over', ...about });
