@@ -24,9 +24,15 @@ export interface Shell {
 export type AddCommand = (program: Command, shell: Shell) => void;
 
 /** Reads the number of an option. */
-export function positive(text: string): number {
+export const positive = (text: string): number => wholeFrom(1, text);
+
+/** The same for one that may be 0. */
+export const fromZero = (text: string): number => wholeFrom(0, text);
+
+function wholeFrom(least: number, text: string): number {
   const n = Number(text);
-  if (!Number.isInteger(n) || n < 1) throw new UsageError(`Expected a whole number from 1, got "${text}".`);
+  if (text.trim() === '' || !Number.isInteger(n) || n < least)
+    throw new UsageError(`Expected a whole number from ${least}, got "${text}".`);
   return n;
 }
 

@@ -1,7 +1,7 @@
 /** `allium enqueue`: a job for the workers. */
 import { connectionOf, type FleetOptions, loadFleet, withFleetOptions } from '../fleet.js';
 import { EXIT, exitCodeOf, UsageError } from '../outcome.js';
-import { type AddCommand, openConfig, positive, type Shell, tell, tellJson } from '../shell.js';
+import { type AddCommand, fromZero, openConfig, type Shell, tell, tellJson } from '../shell.js';
 import { note } from '../terminal/io.js';
 
 interface Options extends FleetOptions {
@@ -23,8 +23,8 @@ export const addEnqueue: AddCommand = (program, shell) => {
     .option('-a, --agent <name>', 'which agent; by default the name in the config')
     .option('-s, --session <id>', 'continue this session, or start one with this name')
     .option('--tenant <name>', 'whose session it is')
-    .option('--priority <number>', 'lower is sooner', positive)
-    .option('--delay <ms>', 'begin after this many milliseconds', positive)
+    .option('--priority <number>', 'lower is sooner', fromZero)
+    .option('--delay <ms>', 'begin after this many milliseconds', fromZero)
     .option('--key <text>', 'a second job with this key is not made')
     .option('-w, --wait', 'wait for the end and print the answer')
     .option('--json', 'print as JSON: the ids, or with --wait how it ended')

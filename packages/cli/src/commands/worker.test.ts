@@ -36,7 +36,9 @@ it('runs what is enqueued, and shuts down cleanly', async () => {
   expect((await here().allium(['sessions', 'show', 'ann'])).stdout).toContain('add 2 and 3');
   const ids = JSON.parse((await here().allium(['enqueue', '--json', '--key', 'k', 'hi'], { env })).stdout);
   expect(ids).toMatchObject({ state: 'queued', sessionId: expect.stringMatching(/^s_/) });
-  const again = await here().allium(['enqueue', '--key', 'k', 'hi'], { env });
+  const again = await here().allium(['enqueue', '--key', 'k', '--priority', '0', '--delay', '0', 'hi'], {
+    env,
+  });
   expect(again.stdout).toBe(`${ids.runId}\n`);
   const asked = await here().allium(['enqueue', '--wait', '--redis', redis.url, 'pay 5']);
   expect([asked.code, asked.stderr]).toEqual([5, 'suspended\n']);
@@ -74,6 +76,10 @@ it('says why a job failed, and that its port is taken', async () => {
 });
 
 it('says what is missing', async () => {
+  for (const option of ['--priority', '--delay']) {
+    const wrong = await here().allium(['enqueue', option, '-1', 'hi'], { env: { REDIS_URL: redis.url } });
+    expect(wrong.stderr).toContain(`${option}: Expected a whole number from 0, got "-1".`);
+  }
   const nothing = await here().allium(['enqueue', ' ', '--redis', 'redis://127.0.0.1:1']);
   expect([nothing.code, nothing.stderr]).toEqual([2, expect.stringContaining('The prompt is empty.')]);
   const nowhere = await here().allium(['enqueue', 'hi']);
