@@ -89,12 +89,21 @@ async function say(
     throw error;
   }
   let answers = heard;
-  if ((await turns.speak(sessionId)) === undefined) {
-    const { input: _, key: __, ...rest } = data;
-    answers = newId();
-    await turns.file(answers, { ...rest, kind: 'continue', unheard: true });
+  const remember = async (): Promise<void> => {
+    if (key !== undefined) await turns.said(key, answers, data);
+  };
+  try {
+    if ((await turns.speak(sessionId)) === undefined) {
+      const { input: _, key: __, ...rest } = data;
+      answers = newId();
+      await turns.file(answers, { ...rest, kind: 'continue', unheard: true });
+    }
+  } catch (error) {
+    // Redis learns of it when it is back, before it is asked again.
+    remember().catch(() => undefined);
+    throw error;
   }
-  if (key !== undefined) await turns.said(key, answers);
+  await remember();
   return answers;
 }
 

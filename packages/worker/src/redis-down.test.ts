@@ -1,8 +1,9 @@
 // What callers and workers do while Redis does not answer.
 
-import { Agent, memoryStore } from 'allium';
+import { Agent, defineMiddleware, memoryStore, textOf } from 'allium';
 import { scriptedModel, text } from 'allium/testing';
 import { afterEach, describe, expect, it } from 'vitest';
+import { storeWith } from '../../../test/run-checks.js';
 import { useFleets } from '../test/fleet.js';
 import { type ConnectionChange, createQueue, createWorker } from './index.js';
 
@@ -71,6 +72,45 @@ describe('a queue', () => {
     server().continue();
     await answers();
   });
+
+  it('says a message once, though Redis stood still just after it was said, and the caller tries again', async () => {
+    const inner = memoryStore();
+    let stands = false;
+    const store = storeWith(inner, {
+      post(...args) {
+        if (stands) server().pause();
+        stands = false;
+        return inner.post(...args);
+      },
+    });
+    const { another, work } = fleet({ store });
+    const queue = another({ timeoutMs: 500 });
+    let letGo = (): void => {};
+    const free = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    const holding = defineMiddleware({ name: 'holding', beforeModel: () => free });
+    const held = new Agent({
+      model: scriptedModel([text('Done.')], { repeat: true }),
+      middleware: [holding],
+    });
+    await work({ a: held });
+    const { runId } = await queue.enqueue('a', 'Go.', { sessionId: 's' });
+    await expect.poll(() => inner.head('s')).toBeGreaterThan(0);
+    const hurry = () =>
+      queue.enqueue('a', 'Hurry.', { sessionId: 's', whenBusy: 'steer', idempotencyKey: 'hurry' });
+    stands = true;
+    await expect(hurry()).rejects.toMatchObject({ code: 'QUEUE_UNREACHABLE' });
+    server().continue();
+    // As long as another caller would wait for this one.
+    await new Promise((resolve) => setTimeout(resolve, 11_000));
+    expect(await hurry()).toMatchObject({ state: 'known', runId });
+    letGo();
+    await queue.finished(runId);
+    await expect.poll(() => queue.isBusy('s')).toBe(false);
+    const messages = await held.session('s', { store }).messages();
+    expect(messages.filter((one) => textOf(one) === 'Hurry.').length).toBe(1);
+  }, 60_000);
 
   it('takes a time that makes sense', () => {
     expect(() => createQueue({ connection: 'redis://127.0.0.1:1', timeoutMs: 0 })).toThrow('timeoutMs');

@@ -299,11 +299,10 @@ end
 call('HSET', key('i:', first), 'sp', 1)
 return call('HGET', key('i:', first), 'of') or first`;
 
-/** `id, job, keepMs`: what was reserved for it has been said, and the job answers. */
+/** `id, job, keepMs, session, tenant, agent`: it has been said, reserved or not any more, and the job answers. */
 export const SAID = `${COMMON}
 local item = key('i:', ARGV[1])
-if call('EXISTS', item) == 0 then return 0 end
-call('HSET', item, 'st', 'm', 'by', ARGV[2])
+call('HSET', item, 's', ARGV[4], 't', ARGV[5], 'a', ARGV[6], 'st', 'm', 'by', ARGV[2])
 return call('PEXPIRE', item, ARGV[3])`;
 
 /** `tenant, rule`: the rate of a tenant, '' for none → 0; turns, by the new rates. */

@@ -163,8 +163,8 @@ export class Turns {
   }
 
   /** It was said, and the job answers. */
-  async said(id: string, job: string): Promise<void> {
-    await this.run(SAID, id, job, this.keepMs);
+  async said(id: string, job: string, { sessionId, tenant = '', agent }: JobData): Promise<void> {
+    await this.run(SAID, id, job, this.keepMs, sessionId, tenant, agent);
   }
 
   /** Returns the jobs that were cancelled while a worker had them, and why. */
