@@ -2,6 +2,8 @@
 
 import { AlliumError } from 'allium';
 
+const MOST_KNOWN = 1000;
+
 /** Passes each question to the one call that can have caused it. */
 export class Questions<Call> {
   private readonly calls = new Set<Call>();
@@ -22,6 +24,8 @@ export class Questions<Call> {
   /** This question came in the stream that answers this call. */
   heard(id: unknown, call: Call | undefined): void {
     this.known.set(id, call);
+    // Some are never asked, because they are not allowed or not what the protocol says.
+    if (this.known.size > MOST_KNOWN) this.known.delete(this.known.keys().next().value);
   }
 
   /** Asks in the name of the call it came with. If that isn't known, waits until only one call is left that can have asked. */

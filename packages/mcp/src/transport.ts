@@ -5,10 +5,9 @@ import { existsSync } from 'node:fs';
 import type { Transport } from '@modelcontextprotocol/client';
 import type { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { AlliumError } from 'allium';
-import { tooLarge, withBoundedAnswers } from './bounded-answers.js';
 import type { Headers, Settings } from './options.js';
 import { withOwnSignals } from './own-signals.js';
-import { withQuestionsHeard } from './question-streams.js';
+import { type AnswerListener, tooLarge, withWatchedAnswers } from './watched-answers.js';
 
 export interface Way {
   readonly transport: Transport;
@@ -20,13 +19,9 @@ const MAX_SAID = 2000;
 const MAX_HEAD = 500;
 
 /** What a connection wants to know of its bytes, beside the messages. */
-export interface Listener {
-  /** An answer was cut off because the server sent too much at once: to this request, as it was sent. */
-  answerTooLarge(error: AlliumError, asked: RequestInit['body']): void;
-  /** The connection was cut off for that, and nobody knows what was being answered. */
+export interface Listener extends AnswerListener {
+  /** The connection was cut off because the server sent too much at once, and nobody knows what was being answered. */
   tooLarge(error: AlliumError): void;
-  /** The question with this id came with the answer to this request. */
-  question(id: unknown, asked: RequestInit['body']): void;
 }
 
 export function wayTo(settings: Settings, headers: Headers, listener: Listener): Promise<Way> {
@@ -39,8 +34,7 @@ async function network(
   listener: Listener,
 ): Promise<Way> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
-  const bounded = withBoundedAnswers(withOwnSignals(), maxAnswerBytes, listener.answerTooLarge);
-  const send = withQuestionsHeard(bounded, listener.question);
+  const send = withWatchedAnswers(withOwnSignals(), maxAnswerBytes, listener);
   const requestInit = { headers: { ...headers } };
   const transport = new StreamableHTTPClientTransport(new URL(String(url)), { requestInit, fetch: send });
   return { transport, said: () => '' };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { withQuestionsHeard } from './question-streams.js';
 import { Questions } from './questions.js';
+import { withWatchedAnswers } from './watched-answers.js';
 
 const question = (id: unknown, method = 'elicitation/create') =>
   JSON.stringify({ jsonrpc: '2.0', id, method });
@@ -13,7 +13,7 @@ const answer = JSON.stringify({
 /** What is heard in a stream of these pieces, and the stream as its reader gets it. */
 async function heardIn(pieces: readonly Uint8Array[], contentType = 'text/event-stream; charset=utf-8') {
   const heard: unknown[] = [];
-  const send = withQuestionsHeard(
+  const send = withWatchedAnswers(
     async () => {
       const body = new ReadableStream<Uint8Array>({
         start(controller) {
@@ -23,14 +23,15 @@ async function heardIn(pieces: readonly Uint8Array[], contentType = 'text/event-
       });
       return new Response(body, { status: 200, headers: { 'content-type': contentType, 'x-other': 'kept' } });
     },
-    (id, asked) => heard.push([id, asked]),
+    1e6,
+    { question: (id, asked) => heard.push([id, asked]), answerTooLarge: () => {} },
   );
   const response = await send('http://x', { method: 'POST', body: 'the call' });
   expect(response.headers.get('x-other')).toBe('kept');
   return { heard, text: await response.text() };
 }
 
-describe('withQuestionsHeard', () => {
+describe('withWatchedAnswers', () => {
   it.each([
     ['\\n', '\n'],
     ['\\r\\n', '\r\n'],
@@ -72,6 +73,18 @@ describe('withQuestionsHeard', () => {
     const text = `data: ${question(5)}\n\n`;
     expect(await heardIn([new TextEncoder().encode(text)], 'application/json')).toEqual({ heard: [], text });
   });
+});
+
+it('forgets questions that are never asked, which a server could send for ever', async () => {
+  const questions = new Questions<string>();
+  questions.begin('a');
+  questions.begin('b');
+  for (let id = 0; id < 5000; id++) questions.heard(id, 'a');
+  expect(await questions.ask(4999, async (call) => call)).toBe('a');
+  // Nobody knows any more where the first one came from.
+  const first = questions.ask(0, async (call) => call);
+  questions.end('a');
+  expect(await first).toBe('b');
 });
 
 describe('a question that came with a call', () => {
