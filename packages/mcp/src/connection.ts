@@ -9,43 +9,18 @@ import type {
   Transport,
 } from '@modelcontextprotocol/client';
 import { AlliumError } from 'allium';
-import { isRecord, messageOf } from 'allium/kit';
 import { type Broken, type Listing, withReadableAnswers } from './answers.js';
+import { type CallHooks, Calls } from './calls.js';
+import { forgotSession, reasonOf, statusOf } from './failures.js';
 import { checkUnchanged, fingerprintOf } from './fingerprint.js';
 import type { Headers, Settings } from './options.js';
-import { Questions } from './questions.js';
 import { type Listener, type Way, wayTo } from './transport.js';
 import { outputValidator } from './validator.js';
-
-/** How questions of a server are answered while one of its tools is called. */
-export interface CallHooks {
-  /** The same for every attempt of this call. The server gets it as `_meta['allium/idempotencyKey']`. */
-  readonly key: string;
-  readonly signal: AbortSignal;
-  progress(progress: { progress: number; total?: number | undefined; message?: string | undefined }): void;
-  /** Answers `elicitation/create`. If it throws, the call ends. */
-  elicit(params: Record<string, unknown>): Promise<object>;
-  /** Answers `sampling/createMessage`. If it throws, the call ends. */
-  sample(params: Record<string, unknown>): Promise<object>;
-}
-
-/** A call under way. `ended` is what a hook threw: it ends the call, whatever the server says after that. */
-interface Call {
-  readonly attempt: number;
-  readonly hooks: CallHooks;
-  readonly tool: ServerTool;
-  readonly abort: AbortController;
-  /** The id of its request that the server hasn't answered yet. */
-  asked?: unknown;
-  ended?: { readonly error: unknown };
-}
 
 interface Live {
   readonly client: Client;
   readonly transport: Transport;
-  readonly questions: Questions<Call>;
-  /** By their attempts. */
-  readonly calls: Map<number, Call>;
+  readonly calls: Calls;
   /** Its tools; undefined once the server has said that the list is outdated. */
   list: Promise<Listing> | undefined;
   /** The same, once it is there. */
@@ -58,20 +33,8 @@ interface Live {
   retired: boolean;
 }
 
-const KEY = 'allium/idempotencyKey';
-/** Tells attempts of one call apart that overlap: they have the same key. */
-const ATTEMPT = 'allium/attempt';
-/** Node's timers take no more; calls have the time limit of their tool. */
-const NO_LIMIT = 2 ** 31 - 1;
 /** How long a server may take to hear that we leave. */
 const GOODBYE_MS = 1000;
-/** What servers of the official library answer in a session they don't know. */
-const SESSION_NOT_FOUND = -32001;
-const UNREADABLE = -32603;
-/** The call needs a person to visit an address before. */
-const VISIT_FIRST = -32042;
-const MAX_ROUNDS = 20;
-const MAX_SAID = 2000;
 
 export class Connection {
   private opening: Promise<Live> | undefined;
@@ -80,7 +43,6 @@ export class Connection {
   private giveUp = (): unknown => undefined;
   private lane: Promise<unknown> = Promise.resolve();
   private closed = false;
-  private attempts = 0;
 
   constructor(
     private readonly settings: Settings,
@@ -142,7 +104,7 @@ export class Connection {
   ): Promise<CallToolResult> {
     return this.withSession(async (live) => {
       if (!live.current?.tools.includes(tool)) await this.checkStill(live, tool);
-      return await this.rounds(live, tool, args, hooks);
+      return await live.calls.make(live.client, tool, args, hooks);
     }).catch((error) => {
       throw this.explained(tool, error);
     });
@@ -175,115 +137,6 @@ export class Connection {
       checkUnchanged(this.settings, tool.name, fingerprintOf(now), fingerprintOf(tool));
   }
 
-  /** Calls, and calls again with the answers as long as the server replies with questions. */
-  private async rounds(
-    live: Live,
-    tool: ServerTool,
-    args: Record<string, unknown>,
-    hooks: CallHooks,
-  ): Promise<CallToolResult> {
-    const { client, questions } = live;
-    const call: Call = { attempt: ++this.attempts, hooks, tool, abort: new AbortController() };
-    live.calls.set(call.attempt, call);
-    // A listener of ours costs a fifth of `AbortSignal.any`.
-    const abort = (): void => call.abort.abort(hooks.signal.reason);
-    if (hooks.signal.aborted) abort();
-    else hooks.signal.addEventListener('abort', abort);
-    const options = {
-      signal: call.abort.signal,
-      timeout: NO_LIMIT,
-      onprogress: (progress: Parameters<CallHooks['progress']>[0]) => hooks.progress(progress),
-      allowInputRequired: true,
-      toolDefinition: tool,
-    };
-    questions.begin(call);
-    try {
-      const asked = {
-        name: tool.name,
-        arguments: args,
-        _meta: { [KEY]: hooks.key, [ATTEMPT]: call.attempt },
-      };
-      let params: Record<string, unknown> = asked;
-      for (let round = 1; ; round++) {
-        const result: CallToolResult & InputRequired = await client
-          .callTool(params as never, options)
-          .catch((error) => this.asQuestions(error));
-        if (result.resultType !== 'input_required') return result;
-        if (round > MAX_ROUNDS)
-          throw new AlliumError(
-            'MCP_FAILED',
-            `Tool "${tool.name}" still asked for input after ${MAX_ROUNDS} answers.`,
-          );
-        params = { ...asked, ...(await this.respond(result, call)) };
-      }
-    } catch (error) {
-      if (call.ended) throw call.ended.error;
-      hooks.signal.throwIfAborted();
-      // `fetch` throws a TypeError if there is no answer.
-      const isLost = error instanceof TypeError || (error as { code?: unknown }).code === 'CONNECTION_CLOSED';
-      throw isLost ? this.lost(tool, error) : error;
-    } finally {
-      hooks.signal.removeEventListener('abort', abort);
-      questions.end(call);
-      live.calls.delete(call.attempt);
-    }
-  }
-
-  private async respond(
-    { inputRequests = {}, requestState, refusal }: InputRequired,
-    call: Call,
-  ): Promise<object> {
-    const inputResponses: Record<string, unknown> = {};
-    for (const [key, { method, params = {} }] of Object.entries(inputRequests)) {
-      const response = await this.answer(call, method, params);
-      inputResponses[key] = response;
-      if (refusal && (response as { action?: unknown }).action !== 'accept')
-        throw new AlliumError('MCP_FAILED', `${messageOf(refusal)} A person declined.`, { cause: refusal });
-    }
-    if (refusal) return {};
-    return { inputResponses, ...(requestState !== undefined && { requestState }) };
-  }
-
-  /** Servers of 2025 refuse a call until a person has visited some addresses: then the same call is made again. */
-  private asQuestions(error: unknown): CallToolResult & InputRequired {
-    const { code, data } = error as { code?: unknown; data?: { elicitations?: unknown } };
-    if (code !== VISIT_FIRST || !this.settings.elicitation || !Array.isArray(data?.elicitations)) throw error;
-    const asked = data.elicitations
-      .filter(isRecord)
-      .map((params) => ({ method: 'elicitation/create', params }));
-    return {
-      content: [],
-      resultType: 'input_required',
-      inputRequests: Object.fromEntries(asked.entries()),
-      refusal: error,
-    };
-  }
-
-  private async answer(call: Call, method: string, params: Record<string, unknown>): Promise<object> {
-    try {
-      if (method === 'elicitation/create' && this.settings.elicitation)
-        return await call.hooks.elicit(params);
-      if (method === 'sampling/createMessage' && this.settings.sampling)
-        return await call.hooks.sample(params);
-      if (method === 'roots/list') return { roots: [] };
-      throw new AlliumError('MCP_FAILED', `The server asked for "${method}", which it may not do.`);
-    } catch (error) {
-      this.end(call, error);
-      throw error;
-    }
-  }
-
-  private end(call: Call, error: unknown): void {
-    call.ended ??= { error };
-    call.abort.abort(error);
-  }
-
-  private lost({ name: tool }: ServerTool, cause?: unknown): AlliumError {
-    const { name: server } = this.settings;
-    const message = `MCP server "${server}" went away during the call of "${tool}". Nobody knows whether it ran.`;
-    return new AlliumError('MCP_CONNECTION_LOST', message, { cause, data: { server, tool } });
-  }
-
   private open(): Promise<Live> {
     if (this.closed) throw this.failed('was closed');
     this.opening ??= this.connect().catch((error) => {
@@ -313,42 +166,33 @@ export class Connection {
       listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged } },
     };
     const client = new Client({ name: 'allium', version: '0.1.0' }, options);
-    const asking = (asked: RequestInit['body']) =>
-      typeof asked === 'string' ? callOf(live, JSON.parse(asked)) : undefined;
+    const calls = new Calls(this.settings);
     const { transport, said } = await this.way({
-      answerTooLarge: (error, asked) => {
-        const call = asking(asked);
-        if (call) this.end(call, error);
-      },
+      answerTooLarge: (error, asked) => calls.endAsked(asked, error),
       tooLarge: (error) => {
-        for (const call of live.calls.values()) this.end(call, error);
+        calls.endAll(error);
         // The library says that it is closed when the program has ended, which may take seconds.
         this.drop(live);
       },
-      question: (id, asked) => live.questions.heard(id, asking(asked)),
+      question: (id, asked) => calls.heard(id, asked),
     });
     const live: Live = {
       client,
       transport,
-      questions: new Questions(),
-      calls: new Map(),
+      calls,
       list: undefined,
       current: undefined,
       broken: withReadableAnswers(transport, specTypeSchemas),
       users: 0,
       retired: false,
     };
-    for (const method of ['elicitation/create', 'sampling/createMessage'] as const) {
-      const allowed = method === 'elicitation/create' ? elicitation : sampling;
-      if (allowed)
+    for (const method of ['elicitation/create', 'sampling/createMessage'] as const)
+      if (method === 'elicitation/create' ? elicitation : sampling)
         client.setRequestHandler(
           method,
-          (request, { mcpReq }) =>
-            live.questions.ask(mcpReq.id, (call) =>
-              this.answer(call, method, request.params as Record<string, unknown>),
-            ) as never,
+          ({ params }, { mcpReq }) =>
+            calls.ask(mcpReq.id, method, params as Record<string, unknown>) as never,
         );
-    }
     // An error here belongs to no call: the next call finds out.
     client.onerror = () => {};
     client.onclose = () => this.drop(live);
@@ -356,7 +200,7 @@ export class Connection {
     try {
       if (this.closed) throw new Error('it was closed.');
       await client.connect(transport, this.limits);
-      this.watch(live);
+      calls.watch(transport);
       await this.listed(live);
     } catch (error) {
       await leave(live);
@@ -364,40 +208,6 @@ export class Connection {
     }
     this.live = live;
     return live;
-  }
-
-  /**
-   * Over HTTP each request of a call has its own stream, and the library doesn't notice if it is cut off for good: the
-   * call would wait for its time limit. A stream that ends after its answer says nothing: the call may be in its next round.
-   */
-  private watch(live: Live): void {
-    const { transport } = live;
-    const send = transport.send.bind(transport);
-    transport.send = (message, options) => {
-      const call = callOf(live, message);
-      if (!call) return send(message, options);
-      const { id } = message as { id?: unknown };
-      call.asked = id;
-      const onRequestStreamEnd = (): void => {
-        if (call.asked === id && live.calls.get(call.attempt) === call) this.end(call, this.lost(call.tool));
-      };
-      return send(message, { ...options, onRequestStreamEnd });
-    };
-    const receive = transport.onmessage!;
-    transport.onmessage = (message, extra) => {
-      if ('method' in message) return receive(message, extra);
-      for (const call of live.calls.values()) if (call.asked === message.id) call.asked = undefined;
-      // The library tells of progress a moment later, unless it has the answer by then.
-      queueMicrotask(() => {
-        try {
-          receive(message, extra);
-        } catch (error) {
-          // Nobody else would catch it, for example if the answer is nested too deep to be checked.
-          const unreadable = { code: UNREADABLE, message: `The answer can't be read: ${messageOf(error)}` };
-          receive({ jsonrpc: '2.0', id: message.id!, error: unreadable }, extra);
-        }
-      });
-    };
   }
 
   /** The tools the server offers. A list that it called outdated is fetched again. */
@@ -479,51 +289,4 @@ async function leave({ client, transport }: Live): Promise<void> {
 
 function isHttp(transport: Transport): transport is StreamableHTTPClientTransport {
   return 'terminateSession' in transport;
-}
-
-interface InputRequired {
-  readonly resultType?: string;
-  readonly inputRequests?: Record<
-    string,
-    { readonly method: string; readonly params?: Record<string, unknown> }
-  >;
-  readonly requestState?: string;
-  /** The error that asked, if it was one: the server keeps nothing of this call. */
-  readonly refusal?: unknown;
-}
-
-/** The call that a message to the server belongs to. */
-function callOf(live: Live, message: object): Call | undefined {
-  const { params } = message as { params?: { _meta?: Record<string, unknown> } };
-  return live.calls.get(params?._meta?.[ATTEMPT] as number);
-}
-
-/**
- * The server does not know the session any more. The protocol says 404; other servers say 400 or 401 and name the session, or
- * answer with an error of the protocol.
- */
-function forgotSession(error: unknown): boolean {
-  const { code, message = '' } = (error ?? {}) as { code?: unknown; message?: string };
-  const status = statusOf(error);
-  if (status === 404) return true;
-  return (
-    (status === 400 || status === 401 || code === SESSION_NOT_FOUND) &&
-    /session|not initialized/i.test(message)
-  );
-}
-
-/** The HTTP status that an error of the library is about. */
-function statusOf(error: unknown): number | undefined {
-  const { data } = (error ?? {}) as { data?: unknown };
-  const { status } = (isRecord(data) ? data : {}) as { status?: unknown };
-  return typeof status === 'number' ? status : undefined;
-}
-
-/** The library only passes on what the server wrote, which may be nothing or a whole page. */
-function reasonOf(error: unknown): string {
-  const said = messageOf(error).slice(0, MAX_SAID).trim();
-  const status = statusOf(error);
-  if (status === undefined) return said;
-  const advice = status === 401 || status === 403 ? ' It did not accept the `headers`.' : '';
-  return `HTTP status ${status}.${advice} ${said}`;
 }

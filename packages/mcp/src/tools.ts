@@ -18,7 +18,8 @@ import {
 } from 'allium';
 import { messageOf } from 'allium/kit';
 import type { Listing } from './answers.js';
-import type { CallHooks, Connection } from './connection.js';
+import type { CallHooks } from './calls.js';
+import type { Connection } from './connection.js';
 import { elicitationAnswer, elicitationRequest } from './elicitation.js';
 import { fingerprintOf, sha256 } from './fingerprint.js';
 import type { Settings } from './options.js';
