@@ -3,7 +3,8 @@
 import type { AssistantContent, AssistantMessage, ModelResponse, Usage } from 'allium';
 import { isObject, type Loose, type SpecVersion } from './language-model.js';
 import type { AiSdkMetadata } from './part-mapper.js';
-import { assistantParts, taggedData } from './prompt.js';
+import { assistantParts } from './prompt.js';
+import { taggedData } from './prompt-content.js';
 
 /**
  * The content of `doGenerate`, with what the provider wants to see again: of the parts that nobody changed, as for
