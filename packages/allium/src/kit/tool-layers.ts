@@ -3,7 +3,7 @@ import { internal, type ToolCallOwner, type ToolCallSubject } from '../kernel/co
 import type { ToolResult } from '../kernel/messages/tool-result.js';
 import type { ToolContext } from '../kernel/protocol/contexts.js';
 import type { Next, ToolOverride } from '../kernel/protocol/middleware.js';
-import type { Tool } from '../kernel/protocol/tool.js';
+import { looksBackOf, type Tool } from '../kernel/protocol/tool.js';
 
 type NextTool = Next<ToolResult, ToolOverride>;
 
@@ -11,6 +11,15 @@ type NextTool = Next<ToolResult, ToolOverride>;
 export function nextWithTool(ctx: ToolContext, tool: Tool, next: NextTool): Promise<ToolResult> {
   const { assistantMessage, toolCall, _owner } = internal(ctx)._of;
   return nextWith(ctx, { assistantMessage, toolCall, tool, _owner }, next);
+}
+
+/**
+ * The same tool, doing something else. Which messages it reads is known as before: the kernel judges by the parameters of
+ * `execute`, and those of a wrapper say nothing.
+ */
+export function withExecute(tool: Tool, execute: Tool['execute']): Tool {
+  const looksBack = looksBackOf(tool);
+  return { ...tool, execute, ...(looksBack !== undefined && { looksBack }) };
 }
 
 /** What a tool shows while it works: the arguments of its `ctx.update()`. */

@@ -7,7 +7,7 @@ export { describeIssues, isStandardSchema, jsonSchemaOf } from '../kernel/messag
 export { errorResult, isContentList as isToolContent } from '../kernel/messages/tool-result.js';
 export { isTool, toolSpecs } from '../kernel/protocol/tool.js';
 export { type Field as InputField, objectInput } from './object-input.js';
-export { nextWithProgress, nextWithTool, type ToolProgress } from './tool-layers.js';
+export { nextWithProgress, nextWithTool, type ToolProgress, withExecute } from './tool-layers.js';
 
 /** Was a tool of this name in the request that the call answers? Also known after a resume. */
 export function wasToolOffered(ctx: ToolContext, name: string): boolean {

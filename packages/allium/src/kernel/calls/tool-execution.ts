@@ -11,7 +11,7 @@ import { checkedResult } from '../messages/tool-output.js';
 import { freezeResult, type ToolResult, toToolResult } from '../messages/tool-result.js';
 import { isControl } from '../protocol/signals.js';
 import type { Awaitable } from '../protocol/store.js';
-import type { Tool } from '../protocol/tool.js';
+import { looksBackOf, type Tool } from '../protocol/tool.js';
 import { finalArguments } from './tool-arguments.js';
 import type { Call } from './tool-call.js';
 
@@ -33,10 +33,10 @@ export function executeTool(ctx: ToolContext): Promise<ToolResult> {
   );
 }
 
-/** Does the tool look at messages that were not read? One without a second parameter can't. */
-function lacksHistory({ history, open }: RunPort, { looksBack, execute }: Tool): boolean {
+/** Does the tool look at messages that were not read? */
+function lacksHistory({ history, open }: RunPort, tool: Tool): boolean {
   if (!history.isPartial) return false;
-  const back = looksBack ?? (execute.length === 1 ? 0 : Number.POSITIVE_INFINITY);
+  const back = looksBackOf(tool) ?? Number.POSITIVE_INFINITY;
   return open.from - back < history.start;
 }
 

@@ -3,6 +3,7 @@
 import { AlliumError, shown } from '../lib/errors.js';
 import {
   type AssistantContent,
+  costSum,
   NO_USAGE,
   NOTHING,
   type ToolCall,
@@ -227,7 +228,7 @@ export class SessionState implements CellHolder {
   private spend(run: OpenRun, usage: Usage, costUsd: number | undefined): void {
     if (usage === NO_USAGE) return;
     run.usage.add(usage);
-    run.costUsd = sum(run.costUsd, costUsd);
+    run.costUsd = costSum(run.costUsd, costUsd);
   }
 
   private spent(run: OpenRun, entry: EntryBody & { type: 'usage' }): void {
@@ -239,7 +240,7 @@ export class SessionState implements CellHolder {
     this.open = undefined;
     this.lastCells = run.cells;
     this.usage.add(run.usage);
-    this.costUsd = sum(this.costUsd, run.costUsd);
+    this.costUsd = costSum(this.costUsd, run.costUsd);
   }
 
   private running(entry: EntryBody & { runId?: string }): OpenRun {
@@ -276,11 +277,6 @@ export function corrupt(
   return new AlliumError('SESSION_CORRUPT', `Session "${sessionId}" ${what} ${advice}`, {
     data: { sessionId },
   });
-}
-
-/** Adds costs. An unknown cost makes the sum unknown. */
-export function sum(a: number | undefined, b: number | undefined): number | undefined {
-  return a === undefined || b === undefined ? undefined : a + b;
 }
 
 /** What a provider wouldn't accept: thinking without its signature, and empty text, unless its metadata says something. */

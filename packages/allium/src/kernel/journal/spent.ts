@@ -1,6 +1,6 @@
 /** Sums of tokens and money. */
 
-import { type Expense, type Usage, UsageTotal } from '../messages/messages.js';
+import { costSum, type Expense, type Usage, UsageTotal } from '../messages/messages.js';
 import type { OpenBatch } from './journaled-run.js';
 
 /** What was used, and what that cost. */
@@ -12,25 +12,24 @@ export class Spent implements Amount {
 
   add({ usage, costUsd }: Amount): void {
     this.usage.add(usage);
-    this.costUsd = this.costUsd === undefined || costUsd === undefined ? undefined : this.costUsd + costUsd;
+    this.costUsd = costSum(this.costUsd, costUsd);
   }
 }
 
 /** What is in the first list and not in the second. */
 export function missing(spent: readonly Amount[], known: readonly Amount[]): Amount {
-  const [all, noted] = [spent, known].map((list) => {
-    const total = new Spent();
-    for (const one of list) total.add(one);
-    return total;
-  }) as [Spent, Spent];
+  const [all, noted] = [total(spent), total(known)];
   const usage = new UsageTotal();
   for (const field of Object.keys(usage) as (keyof Usage)[])
     usage[field] = Math.max(0, all.usage[field] - noted.usage[field]);
-  const costUsd =
-    all.costUsd === undefined || noted.costUsd === undefined
-      ? undefined
-      : Math.max(0, all.costUsd - noted.costUsd);
-  return { usage: usage.snapshot(), costUsd };
+  const costUsd = costSum(all.costUsd, noted.costUsd && -noted.costUsd);
+  return { usage: usage.snapshot(), costUsd: costUsd && Math.max(0, costUsd) };
+}
+
+function total(amounts: readonly Amount[]): Spent {
+  const spent = new Spent();
+  for (const one of amounts) spent.add(one);
+  return spent;
 }
 
 /** What a sub-agent has used for the calls of this batch, as far as it is journaled. */

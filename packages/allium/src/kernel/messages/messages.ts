@@ -174,6 +174,11 @@ export class UsageTotal implements Usage {
   }
 }
 
+/** Adds costs. An unknown cost makes the sum unknown. */
+export function costSum(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? undefined : a + b;
+}
+
 /** A user message from text or content. It gets its id when it is appended to a history. */
 export function userMessage(content: string | readonly UserContent[], metadata?: Metadata): UserMessage {
   return { id: '', role: 'user', content: partsOf(content), ...(metadata && { metadata }) };

@@ -1,7 +1,7 @@
 /** What a run may spend, has spent and has set aside, in tokens and money. Sub-agents draw on their caller's budget. */
 import { soon } from '../lib/clock.js';
 import { AlliumError } from '../lib/errors.js';
-import { NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
+import { costSum, NO_USAGE, UNKNOWN_USAGE, type Usage, UsageTotal } from '../messages/messages.js';
 import { costOf, type Model, modelName, type Price, type PriceOf } from '../messages/model.js';
 import type { ExtraModel } from '../plan/extra-models.js';
 import type { Limits } from '../protocol/limits.js';
@@ -115,8 +115,7 @@ export class Budget {
   ): void {
     for (let budget: Budget | undefined = this; budget && budget !== end; budget = budget.parent) {
       budget.spent.add(usage);
-      budget.costUsd =
-        budget.costUsd === undefined || costUsd === undefined ? undefined : budget.costUsd + costUsd;
+      budget.costUsd = costSum(budget.costUsd, costUsd);
       if (reservation) budget.giveBack(reservation);
     }
   }

@@ -87,6 +87,11 @@ export const TOOL_OPTIONS: Fields = {
   looksBack: kinds.integer(0),
 } satisfies Record<keyof ToolOptions<any, any>, Kind>;
 
+/** How far before its run a tool reads messages, if it is known: one without a second parameter can't read any. */
+export function looksBackOf({ looksBack, execute }: Tool): number | undefined {
+  return looksBack ?? (execute.length === 1 ? 0 : undefined);
+}
+
 type Shown = Pick<Tool, 'name' | 'description' | 'input' | 'output' | 'toJsonSchema'>;
 
 /** With the fields that each was made from. */

@@ -20,13 +20,12 @@ import { Journal } from '../journal/journal.js';
 import type { OpenRun } from '../journal/journaled-run.js';
 import { anotherOpen, nothingOpen } from '../journal/not-open.js';
 import { catchUp } from '../journal/read-session.js';
-import { sum } from '../journal/session-state.js';
 import { type ComposedPlan, reportingPlan } from '../layers/onion.js';
 import { AlliumError, storeFailed } from '../lib/errors.js';
 import { type Flaw, toJson } from '../lib/frozen-json.js';
 import { canonicalJson } from '../lib/hash.js';
 import { randomId } from '../lib/random-id.js';
-import type { Metadata } from '../messages/messages.js';
+import { costSum, type Metadata } from '../messages/messages.js';
 import { Budget } from '../model/budget.js';
 import { readEnough } from '../plan/enough-history.js';
 import type { AgentEvent } from '../protocol/events.js';
@@ -190,7 +189,7 @@ function sessionBudget({ agent, state, parent }: Start): Budget | undefined {
   const { usage, costUsd: spent } = state.open!;
   // Runs that have ended, and this one so far.
   budget.start(state.usage, state.costUsd);
-  budget.start(usage, sum(state.costUsd, spent));
+  budget.start(usage, costSum(state.costUsd, spent));
   return budget;
 }
 

@@ -2,7 +2,7 @@
 
 import { Lru } from '../../caching/lru.js';
 import type { Tool } from '../../index.js';
-import { childFailure, isRecord } from '../../kit/index.js';
+import { childFailure, isRecord, withExecute } from '../../kit/index.js';
 
 interface Work {
   readonly value: Promise<unknown>;
@@ -29,9 +29,7 @@ export class Works {
       }
       return this.begin(key, async () => tool.execute(args, ctx), now() + ttlMs);
     };
-    // The wrapper has two parameters, which says nothing about the tool.
-    const looksBack = tool.looksBack ?? (tool.execute.length === 1 ? 0 : undefined);
-    return { ...tool, execute, ...(looksBack !== undefined && { looksBack }) };
+    return withExecute(tool, execute);
   }
 
   /** Its result has arrived. */

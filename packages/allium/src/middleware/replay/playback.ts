@@ -5,6 +5,7 @@ import { fromStoredError } from '../../cassette/failures.js';
 import type { Question, StoredAnswer, StoredStop, ToolEntry } from '../../cassette/format.js';
 import { partsOfStored } from '../../cassette/pieces.js';
 import { type Model, type ModelPart, StopRun, type Tool, toolResult } from '../../index.js';
+import { withExecute } from '../../kit/index.js';
 
 /** An answer that the model gave, or broke off. */
 type Given = Exclude<StoredAnswer, { readonly feedback: unknown }>;
@@ -77,7 +78,7 @@ export function playbackTool(tool: Tool, calls: Playback, restore: Cleaner): Too
       await askAll();
     }
   };
-  return { ...tool, execute };
+  return withExecute(tool, execute);
 }
 
 function stopFrom({ reason, message }: StoredStop, restore: Cleaner): StopRun {
