@@ -13,9 +13,11 @@ import {
   type Middleware,
   type ToolContext,
   type ToolResult,
+  type ToolSpec,
   toolSpec,
 } from '../../index.js';
 import {
+  canonicalJson,
   type Fields,
   hashText,
   kinds,
@@ -118,7 +120,19 @@ function isTagged(ctx: ToolContext): boolean {
 
 /** Agents that share a cache may have different tools of the same name. */
 function callKey({ tool, toolCall, rawArgs }: ToolContext): string {
-  return toolCallKey(toolCall.name, tool ? [toolSpec(tool), rawArgs] : [rawArgs]);
+  return toolCallKey(toolCall.name, tool ? [lookOf(toolSpec(tool)), rawArgs] : [rawArgs]);
+}
+
+const looks = new WeakMap<ToolSpec, string>();
+
+/** Stands for how a model is shown a tool. Worked out once: schemas are long. */
+function lookOf(spec: ToolSpec): string {
+  let look = looks.get(spec);
+  if (look === undefined) {
+    look = hashText(canonicalJson(spec));
+    looks.set(spec, look);
+  }
+  return look;
 }
 
 function hit(ctx: ToolContext, result: ToolResult): ToolResult {
